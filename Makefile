@@ -1,0 +1,62 @@
+# Needs Python >= 3.11 and make, nothing else. Every target sets up what it needs.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+READY := $(VENV)/.ready
+
+.DEFAULT_GOAL := help
+.PHONY: help setup run test check lint types imports schemas unit contract integration e2e bench bench-eventbus lock clean
+
+help: ## Show the targets
+	@grep -E '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 18
+
+$(READY): requirements.lock pyproject.toml
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "Sluice needs Python >= 3.11: make PYTHON=/path/to/python3.11 ..."; exit 1; }
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements.lock
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
+	@touch $@
+
+setup: $(READY) ## Make the virtual environment with the locked packages
+
+run: $(READY) ## Set up and start the whole product on its embedded parts
+	@$(BIN)/sluice up
+
+test: $(READY) check integration e2e ## Set up and run every check and test
+
+check: lint types imports schemas unit ## The quick half: style, types, layers, contracts, unit tests
+
+lint: $(READY)
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+
+types: $(READY)
+	$(BIN)/mypy
+
+imports: $(READY)
+	$(BIN)/lint-imports
+
+schemas: $(READY) ## Check schemas, compatibility, examples and the generated files
+	$(BIN)/python -m libs.contracts.check
+
+unit: $(READY)
+	$(BIN)/pytest tests/unit tests/contract
+
+integration: $(READY) ## Suites on the real embedded broker and stores
+	$(BIN)/pytest tests/integration
+
+e2e: $(READY) ## The whole local product, used as its users do
+	$(BIN)/pytest tests/e2e
+
+bench: $(READY) ## Every benchmark, each a table of ratios
+	$(BIN)/python -m tests.bench
+
+bench-eventbus: $(READY) ## The event runtime beside aiokafka, FastStream and Faust
+	$(BIN)/python -m tests.bench.eventbus
+
+lock: ## Resolve the newest allowed packages into requirements.lock
+	$(BIN)/uv pip compile --quiet --upgrade --universal --python-version 3.11 --generate-hashes \
+	  --no-emit-index-url --no-emit-find-links --no-header --group dev pyproject.toml -o requirements.lock
+
+clean: ## Remove the virtual environment and caches (never your data)
+	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis

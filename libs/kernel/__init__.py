@@ -1,0 +1,26 @@
+"""Errors, ids, clock and principal; standard library only."""
+
+from libs.kernel.clock import isoformat, now_us
+from libs.kernel.errors import (
+    ConflictError,
+    NotFoundError,
+    PermanentError,
+    SluiceError,
+    TransientError,
+)
+from libs.kernel.ids import chunk_id, new_id, stable_partition
+from libs.kernel.principal import Principal
+
+__all__ = [
+    "ConflictError",
+    "NotFoundError",
+    "PermanentError",
+    "Principal",
+    "SluiceError",
+    "TransientError",
+    "chunk_id",
+    "isoformat",
+    "new_id",
+    "now_us",
+    "stable_partition",
+]

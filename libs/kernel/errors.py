@@ -1,0 +1,31 @@
+"""The error classes that decide what happens to a message or a request."""
+
+
+class SluiceError(Exception):
+    """Base of every error that Sluice raises on purpose."""
+
+
+class TransientError(SluiceError):
+    """The same call may succeed later: back off, retry, then dead-letter."""
+
+
+class PermanentError(SluiceError):
+    """Trying again cannot help; the work ends in a named failure at once.
+
+    Args:
+        reason: Short kebab-case code that is stored, shown and documented, e.g. `encrypted`.
+        detail: One sentence for a person: what is wrong and what to do about it.
+    """
+
+    def __init__(self, reason: str, detail: str = "") -> None:
+        super().__init__(f"{reason}: {detail}" if detail else reason)
+        self.reason = reason
+        self.detail = detail
+
+
+class NotFoundError(SluiceError):
+    """The id does not exist for this tenant (another tenant's id looks the same)."""
+
+
+class ConflictError(SluiceError):
+    """The request contradicts the current state."""

@@ -1,0 +1,28 @@
+"""Identifiers: time-ordered random ids, and deterministic ids derived from others."""
+
+import os
+import time
+import zlib
+
+
+def new_id() -> str:
+    """A 32-digit lower-case hexadecimal id, a UUID version 7: ids made later sort later.
+
+    Source: RFC 9562, section 5.7.
+    """
+    stamp = time.time_ns() // 1_000_000
+    tail = int.from_bytes(os.urandom(10), "big")
+    value = (stamp << 80) | tail
+    value = (value & ~(0xF << 76)) | (0x7 << 76)
+    value = (value & ~(0x3 << 62)) | (0x2 << 62)
+    return f"{value:032x}"
+
+
+def chunk_id(document_id: str, generation: int, ordinal: int, *, parent: bool = False) -> str:
+    """The id of a chunk: the same text cut again in the same generation overwrites itself."""
+    return f"{document_id}.{generation}.{'p' if parent else 'c'}{ordinal}"
+
+
+def stable_partition(key: str, partitions: int) -> int:
+    """`crc32(key) % partitions`, the same in every process and language."""
+    return zlib.crc32(key.encode()) % partitions

@@ -1,0 +1,1 @@
+"""Shared settings and scaffolding of a process."""

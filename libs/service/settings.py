@@ -1,0 +1,45 @@
+"""Settings that every process shares, read from the environment once, at the start.
+
+Each embedded part gives way to a real server when its setting is present.
+"""
+
+from pathlib import Path
+
+from pydantic import Field
+from pydantic_settings import BaseSettings, SettingsConfigDict
+
+
+class PlatformSettings(BaseSettings):
+    """Where the platform's parts are. Services subclass it to add what only they need."""
+
+    model_config = SettingsConfigDict(frozen=True, extra="ignore", populate_by_name=True)
+
+    home: Path = Field(default=Path(".sluice"), validation_alias="SLUICE_HOME")
+    host: str = Field(default="127.0.0.1", validation_alias="SLUICE_HOST")
+    gateway_port: int = Field(default=8080, validation_alias="SLUICE_PORT")
+    ingest_port: int = Field(default=8081, validation_alias="SLUICE_INGEST_PORT")
+    # Liveness, readiness and metrics of services without a public port; 0 picks a free one.
+    health_port: int = Field(default=0, validation_alias="SLUICE_HEALTH_PORT")
+    kafka_bootstrap: str = Field(default="127.0.0.1:19092", validation_alias="KAFKA_BOOTSTRAP")
+    # The embedded broker joins groups after half of this, so local mode keeps it short.
+    kafka_session_timeout_s: float = Field(default=6.0, validation_alias="KAFKA_SESSION_TIMEOUT_S")
+    kafka_idempotence: bool = Field(default=False, validation_alias="KAFKA_IDEMPOTENCE")
+    database_url: str | None = Field(default=None, validation_alias="DATABASE_URL")
+    milvus_uri: str = Field(default="http://127.0.0.1:19530", validation_alias="MILVUS_URI")
+    llm_base_url: str | None = Field(default=None, validation_alias="LLM_BASE_URL")
+    llm_model: str | None = Field(default=None, validation_alias="LLM_MODEL")
+    llm_api_key: str | None = Field(default=None, validation_alias="LLM_API_KEY", repr=False)
+    log_level: str = Field(default="INFO", validation_alias="SLUICE_LOG_LEVEL")
+
+    @property
+    def sql_url(self) -> str:
+        """The SQLAlchemy URL; a SQLite file in the data folder unless one is configured."""
+        return self.database_url or f"sqlite+aiosqlite:///{self.home.absolute() / 'sluice.db'}"
+
+    @property
+    def objects_dir(self) -> Path:
+        return self.home / "objects"
+
+    @property
+    def keywords_dir(self) -> Path:
+        return self.home / "keywords"

@@ -1,0 +1,92 @@
+"""What the platform asks of its stores. One behaviour suite per port runs on every backend."""
+
+from collections.abc import AsyncIterator, Sequence
+from dataclasses import dataclass
+from typing import Protocol, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+Q = TypeVar("Q", contravariant=True)
+Vector = NDArray[np.float32]
+
+
+class ObjectStore(Protocol):
+    """Immutable blobs under keys like `tenant/document/generation/text.txt`.
+
+    Raises (every method): TransientError when the store cannot be reached or is full.
+    """
+
+    async def write(self, key: str, chunks: AsyncIterator[bytes]) -> int:
+        """Store a stream and return its size in bytes; all or nothing, an old value is replaced."""
+        ...
+
+    async def put(self, key: str, data: bytes) -> None:
+        """Store a small blob in one step."""
+        ...
+
+    async def get(self, key: str) -> bytes:
+        """Raises: NotFoundError."""
+        ...
+
+    def stream(self, key: str) -> AsyncIterator[bytes]:
+        """Read in blocks of bounded size. Raises: NotFoundError."""
+        ...
+
+    async def delete_prefix(self, prefix: str) -> int:
+        """Remove every key that starts with `prefix`; returns how many there were."""
+        ...
+
+    async def keys(self, prefix: str) -> list[str]:
+        """Every key that starts with `prefix`, sorted."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class IndexRow:
+    """One child chunk as the search backends see it."""
+
+    chunk_id: str
+    tenant: str
+    document_id: str
+    generation: int
+    domain: str
+    vector: Vector | None = None  # float32, unit length; the vector index needs it
+    terms: Sequence[str] = ()  # analysed terms; the keyword index needs them
+
+
+@dataclass(frozen=True, slots=True)
+class IndexHit:
+    chunk_id: str
+    document_id: str
+    generation: int
+    score: float  # raw: cosine for vectors, BM25 for keywords
+
+
+class SearchIndex(Protocol[Q]):
+    """A vector index (`Q` = Vector) or a keyword index (`Q` = Sequence[str] of terms).
+
+    `name` is the collection or index; the `active_index` row in SQL says which one is read.
+    Every call is confined to one tenant. A repeat of any write is harmless.
+    Raises (every method): TransientError when the backend cannot be reached.
+    """
+
+    async def ensure(self, name: str) -> None: ...
+
+    async def upsert(self, name: str, rows: Sequence[IndexRow]) -> None:
+        """Rows are durable and findable when this returns."""
+        ...
+
+    async def search(
+        self, name: str, tenant: str, query: Q, limit: int, *, domains: Sequence[str] = ()
+    ) -> list[IndexHit]:
+        """Best first. May hold stale generations: SQL decides what is visible."""
+        ...
+
+    async def delete(
+        self, name: str, tenant: str, document_id: str, *, keep_generation: int | None = None
+    ) -> None:
+        """Drop the document's rows, except those of `keep_generation`."""
+        ...
+
+    async def count(self, name: str, tenant: str, document_id: str | None = None) -> int: ...

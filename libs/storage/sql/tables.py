@@ -1,0 +1,254 @@
+"""Every SQL table. Times are microseconds since the epoch, ids as in `libs.kernel.ids`.
+
+Shaped for MySQL: indexed strings have lengths, no partial indexes, JSON as text-backed JSON.
+"""
+
+from sqlalchemy import (
+    JSON,
+    BigInteger,
+    Boolean,
+    Column,
+    Float,
+    Index,
+    Integer,
+    LargeBinary,
+    MetaData,
+    String,
+    Table,
+    Text,
+    UniqueConstraint,
+)
+
+metadata = MetaData()
+
+Id = String(64)
+Key = String(191)
+
+api_keys = Table(
+    "api_keys",
+    metadata,
+    Column("id", Id, primary_key=True),
+    Column("key_sha256", String(64), nullable=False, unique=True),
+    Column("tenant", Id, nullable=False),
+    Column("role", String(16), nullable=False),
+    Column("name", Key, nullable=False),
+    Column("created_at", BigInteger, nullable=False),
+    Column("revoked_at", BigInteger),
+)
+
+documents = Table(
+    "documents",
+    metadata,
+    Column("id", Id, primary_key=True),
+    Column("tenant", Id, nullable=False),
+    Column("name", String(512), nullable=False),
+    Column("media_type", Key, nullable=False),
+    Column("size_bytes", BigInteger, nullable=False),
+    Column("sha256", String(64), nullable=False),
+    # `tenant:sha256` while the document lives, NULL once deleted: same content, same document.
+    Column("content_key", Key, unique=True),
+    Column("object_key", String(512), nullable=False),
+    Column("domain", Key, nullable=False, default=""),
+    Column("tags", JSON, nullable=False),
+    Column("priority", String(16), nullable=False),
+    Column("plan", JSON),  # the requested or recommended chunk plan
+    Column("state", String(16), nullable=False),
+    Column("stage", String(16)),  # where a failed generation failed
+    Column("reason", String(64)),
+    Column("detail", Text),
+    Column("generation", Integer, nullable=False),  # the newest
+    Column("active_generation", Integer),  # the one that search shows; NULL: none yet
+    Column("counts", JSON, nullable=False),
+    Column("created_at", BigInteger, nullable=False),
+    Column("updated_at", BigInteger, nullable=False),
+    Index("ix_documents_tenant_created", "tenant", "created_at"),
+    Index("ix_documents_state_updated", "state", "updated_at"),
+)
+
+idempotency_keys = Table(
+    "idempotency_keys",
+    metadata,
+    Column("tenant", Id, primary_key=True),
+    Column("key", Key, primary_key=True),
+    Column("document_id", Id, nullable=False),
+    Column("created_at", BigInteger, nullable=False),
+)
+
+document_timeline = Table(
+    "document_timeline",
+    metadata,
+    Column("document_id", Id, primary_key=True),
+    Column("seq", Integer, primary_key=True),  # 1, 2, … per document: the SSE id
+    Column("generation", Integer, nullable=False),
+    Column("stage", String(16), nullable=False),
+    Column("data", JSON, nullable=False),
+    Column("at", BigInteger, nullable=False),
+)
+
+chunks = Table(
+    "chunks",
+    metadata,
+    Column("id", Key, primary_key=True),
+    Column("tenant", Id, nullable=False),
+    Column("document_id", Id, nullable=False),
+    Column("generation", Integer, nullable=False),
+    Column("ordinal", Integer, nullable=False),
+    Column("parent_id", Key),  # NULL for parents
+    Column("text", Text(2**24), nullable=False),
+    Column("start", Integer, nullable=False),
+    Column("end", Integer, nullable=False),
+    Column("page", Integer),
+    Column("heading_path", JSON, nullable=False),
+    Index("ix_chunks_document", "document_id", "generation", "ordinal"),
+)
+
+active_index = Table(
+    "active_index",
+    metadata,
+    Column("id", Integer, primary_key=True),  # one row, id 1
+    Column("embedding_model", Key, nullable=False),
+    Column("vector_collection", Key, nullable=False),
+    Column("keyword_index", Key, nullable=False),
+)
+
+outbox = Table(
+    "outbox",
+    metadata,
+    Column("id", Id, primary_key=True),
+    Column("topic", Key, nullable=False),
+    Column("partition", Integer),  # wanted before sending, where it went afterwards
+    Column("key", Key, nullable=False),
+    Column("value", LargeBinary(2**24), nullable=False),  # framed Avro
+    Column("headers", JSON, nullable=False),
+    Column("not_before", BigInteger, nullable=False),
+    Column("created_at", BigInteger, nullable=False),
+    Column("sent_at", BigInteger),
+    Column("broker_epoch", Id),
+    Column("offset", BigInteger),
+    Index("ix_outbox_pending", "sent_at", "not_before"),
+    Index("ix_outbox_key", "key"),
+)
+
+dead_letters = Table(
+    "dead_letters",
+    metadata,
+    Column("id", Id, primary_key=True),
+    Column("tenant", Id, nullable=False),
+    Column("topic", Key, nullable=False),
+    Column("group_id", Key, nullable=False),
+    Column("partition", Integer, nullable=False),
+    Column("offset", BigInteger, nullable=False),
+    Column("key", Key, nullable=False),
+    Column("value", LargeBinary(2**24), nullable=False),
+    Column("headers", JSON, nullable=False),
+    Column("reason", String(64), nullable=False),
+    Column("detail", Text, nullable=False),
+    Column("attempts", Integer, nullable=False),
+    Column("created_at", BigInteger, nullable=False),
+    Column("redriven_at", BigInteger),
+)
+
+broker_epoch = Table(
+    "broker_epoch",
+    metadata,
+    Column("id", Integer, primary_key=True),  # one row, id 1
+    Column("epoch", Id, nullable=False),
+    Column("seen_at", BigInteger, nullable=False),
+)
+
+leases = Table(
+    "leases",
+    metadata,
+    Column("name", Key, primary_key=True),  # e.g. `document:<id>:<generation>`, `turn:<id>`
+    Column("holder", Id, nullable=False),
+    Column("expires_at", BigInteger, nullable=False),
+)
+
+conversations = Table(
+    "conversations",
+    metadata,
+    Column("id", Id, primary_key=True),
+    Column("tenant", Id, nullable=False),
+    Column("agent", Id, nullable=False),
+    Column("memory", String(16), nullable=False),  # none, window, summary
+    Column("pending_question", Text),  # what CLARIFY asked about; the next turn completes it
+    Column("next_turn_seq", Integer, nullable=False, default=1),
+    Column("created_at", BigInteger, nullable=False),
+    Index("ix_conversations_tenant", "tenant", "created_at"),
+)
+
+turns = Table(
+    "turns",
+    metadata,
+    Column("id", Id, primary_key=True),
+    Column("tenant", Id, nullable=False),
+    Column("conversation_id", Id, nullable=False),
+    Column("seq", Integer, nullable=False),  # 1, 2, … in its conversation
+    Column("text", Text, nullable=False),
+    Column("state", String(16), nullable=False),  # requested planned done failed cancelled
+    Column("cancel_requested", Boolean, nullable=False, default=False),
+    Column("reply_partition", Integer, nullable=False),
+    Column("plan", JSON),
+    Column("answer", Text(2**24)),
+    Column("declined", Boolean, nullable=False, default=False),
+    Column("citations", JSON, nullable=False),
+    Column("suggestions", JSON, nullable=False),
+    Column("usage", JSON, nullable=False),
+    Column("error", JSON),
+    Column("checkpoint", JSON),
+    Column("created_at", BigInteger, nullable=False),
+    Column("updated_at", BigInteger, nullable=False),
+    UniqueConstraint("conversation_id", "seq", name="uq_turns_conversation_seq"),
+    Index("ix_turns_state_updated", "state", "updated_at"),
+)
+
+turn_events = Table(
+    "turn_events",
+    metadata,
+    Column("turn_id", Id, primary_key=True),
+    Column("seq", Integer, primary_key=True),  # 1, 2, …: the SSE id
+    Column("type", String(16), nullable=False),
+    Column("data", JSON, nullable=False),
+    Column("at", BigInteger, nullable=False),
+)
+
+memories = Table(
+    "memories",
+    metadata,
+    Column("conversation_id", Id, primary_key=True),
+    Column("tenant", Id, nullable=False),
+    Column("folded_turn_seq", Integer, nullable=False),  # turns up to here are in the memory
+    Column("window", JSON, nullable=False),  # [{"seq", "question", "answer"}], oldest first
+    Column("summary", Text, nullable=False),
+    Column("slots", JSON, nullable=False),
+    Column("updated_at", BigInteger, nullable=False),
+)
+
+model_calls = Table(
+    "model_calls",
+    metadata,
+    Column("id", Id, primary_key=True),
+    Column("tenant", Id, nullable=False),
+    Column("turn_id", Id),
+    Column("model", Key, nullable=False),
+    Column("purpose", String(32), nullable=False),
+    Column("prompt_tokens", Integer, nullable=False),
+    Column("completion_tokens", Integer, nullable=False),
+    Column("seconds", Float, nullable=False),
+    Column("outcome", String(32), nullable=False),
+    Column("created_at", BigInteger, nullable=False),
+)
+
+workers = Table(
+    "workers",
+    metadata,
+    Column("id", Id, primary_key=True),  # one process
+    Column("service", Id, nullable=False),
+    Column("host", Key, nullable=False),
+    Column("pid", Integer, nullable=False),
+    Column("ready", Boolean, nullable=False),
+    Column("missing", JSON, nullable=False),  # what it waits for, by name
+    Column("started_at", BigInteger, nullable=False),
+    Column("seen_at", BigInteger, nullable=False),  # heartbeat; older than 10 s means gone
+    Index("ix_workers_service", "service", "seen_at"),
+)

@@ -20,9 +20,9 @@ _HEADER = struct.Struct(">bI")
 
 
 @cache
-def topic_of(event_type: type[Any]) -> Topic:
-    """The topic of an event type. Raises: KeyError."""
-    return {topic.event: topic for topic in load_topics().values()}[event_type.__name__]
+def topic_of(event_name: str) -> Topic:
+    """The topic of an event class's name. Raises: KeyError."""
+    return {topic.event: topic for topic in load_topics().values()}[event_name]
 
 
 @cache
@@ -37,8 +37,8 @@ def _schema(topic: str, version: str) -> Any:
 
 
 @cache
-def _writer(event_type: type[Any]) -> tuple[bytes, Any]:
-    topic = topic_of(event_type).name
+def _writer(event_name: str) -> tuple[bytes, Any]:
+    topic = topic_of(event_name).name
     version = max(v for t, v in (k.split("/") for k in _ids()) if t == topic)
     return _HEADER.pack(0, _ids()[f"{topic}/{version}"]), _schema(topic, version)
 
@@ -49,13 +49,13 @@ def _reader(schema_id: int) -> tuple[Any, Any, type[Any]]:
         if known == schema_id:
             topic, version = key.split("/")
             event_type = getattr(events, load_topics()[topic].event)
-            return _schema(topic, version), _writer(event_type)[1], event_type
+            return _schema(topic, version), _writer(event_type.__name__)[1], event_type
     raise PermanentError("unknown-schema", f"no schema has the id {schema_id}")
 
 
 def encode(event: Event) -> bytes:
     """An event as framed Avro, in the newest version of its schema."""
-    header, schema = _writer(type(event))
+    header, schema = _writer(type(event).__name__)
     buffer = BytesIO()
     buffer.write(header)
     fastavro.schemaless_writer(buffer, schema, asdict(event))
@@ -84,6 +84,6 @@ def decode(value: bytes) -> Event:
 
 def to_record(event: Event, *, lane: str = "", partition: int | None = None) -> OutgoingRecord:
     """The event with its topic (or lane) and key."""
-    topic = topic_of(type(event))
+    topic = topic_of(type(event).__name__)
     key = str(getattr(event, topic.key))
     return OutgoingRecord(topic.lane(lane), key, encode(event), {}, partition)

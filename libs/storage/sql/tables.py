@@ -191,6 +191,7 @@ turns = Table(
     Column("plan", JSON),
     Column("answer", Text(2**24)),
     Column("declined", Boolean, nullable=False, default=False),
+    Column("extractive", Boolean, nullable=False, default=False),  # no model wrote the answer
     Column("citations", JSON, nullable=False),
     Column("suggestions", JSON, nullable=False),
     Column("usage", JSON, nullable=False),

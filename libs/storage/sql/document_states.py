@@ -1,0 +1,46 @@
+"""The life of a document: which state may follow which. Pure; nothing else decides it."""
+
+from enum import StrEnum
+
+
+class DocumentState(StrEnum):
+    UPLOADED = "uploaded"
+    PARSED = "parsed"
+    CHUNKED = "chunked"
+    INDEXED = "indexed"
+    FAILED = "failed"
+    CANCELLED = "cancelled"
+    DELETED = "deleted"
+
+
+_S = DocumentState
+
+RUNNING = frozenset({_S.UPLOADED, _S.PARSED, _S.CHUNKED})  # a stage still has work to do
+FINAL = frozenset({_S.INDEXED, _S.FAILED, _S.CANCELLED, _S.DELETED})  # nothing comes by itself
+ABANDONED = frozenset({_S.FAILED, _S.CANCELLED, _S.DELETED})  # events of it are dropped
+
+# Within one generation.
+_NEXT: dict[DocumentState, frozenset[DocumentState]] = {
+    _S.UPLOADED: frozenset({_S.PARSED, _S.FAILED, _S.CANCELLED, _S.DELETED}),
+    _S.PARSED: frozenset({_S.CHUNKED, _S.FAILED, _S.CANCELLED, _S.DELETED}),
+    _S.CHUNKED: frozenset({_S.INDEXED, _S.FAILED, _S.CANCELLED, _S.DELETED}),
+    _S.INDEXED: frozenset({_S.DELETED}),
+    _S.FAILED: frozenset({_S.DELETED}),
+    _S.CANCELLED: frozenset({_S.DELETED}),
+    _S.DELETED: frozenset(),
+}
+
+
+def may_follow(state: str, to: str) -> bool:
+    """Whether a generation may go from `state` to `to`. Raises: ValueError for unknown states."""
+    return DocumentState(to) in _NEXT[DocumentState(state)]
+
+
+def sources_of(to: str) -> frozenset[DocumentState]:
+    """The states that `to` may follow, within one generation."""
+    return frozenset(state for state in DocumentState if may_follow(state, to))
+
+
+def may_start_generation(state: str) -> bool:
+    """Anything but a tombstone may be parsed anew; work of the older generation is dropped."""
+    return DocumentState(state) is not _S.DELETED

@@ -1,0 +1,132 @@
+"""Taking in an uploaded file: the same content of a tenant is one document."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any
+
+from sqlalchemy import RowMapping, insert, select
+
+from libs.kernel import ConflictError, now_us
+from libs.storage.keys import original_key
+from libs.storage.sql.document_states import DocumentState
+from libs.storage.sql.documents import (
+    lane_of,
+    load,
+    note,
+    start_generation,
+    uploaded_event,
+)
+from libs.storage.sql.tables import documents, idempotency_keys
+from libs.storage.sql.work import UnitOfWork
+
+RESTARTS = frozenset({DocumentState.FAILED, DocumentState.CANCELLED})
+
+
+@dataclass(frozen=True, slots=True)
+class StoredFile:
+    """A file that lies in the object store under `original_key(tenant, document_id)`."""
+
+    document_id: str
+    name: str
+    media_type: str  # the client's word, a hint; the parser finds out
+    size_bytes: int
+    sha256: str
+    domain: str = ""
+    tags: Sequence[str] = ()
+    priority: str = "normal"
+    plan: Mapping[str, Any] | None = None
+
+
+class Outcome(StrEnum):
+    CREATED = "created"  # the stored file is the document's original now
+    RESTARTED = "restarted"  # known content whose document had failed or was cancelled
+    KNOWN = "known"
+
+
+class ReusedKeyError(ConflictError):
+    """An Idempotency-Key came back with another file."""
+
+
+async def take_in(
+    sql: UnitOfWork, tenant: str, file: StoredFile, *, idempotency_key: str | None = None
+) -> tuple[RowMapping, Outcome]:
+    """Make the file a document, or find the one that has its content, and announce it if new.
+
+    Safe under concurrent uploads of the same content: the second one finds the first's document,
+    or fails on the unique content key (IntegrityError) and finds it when tried again.
+    Unless the outcome is CREATED the caller's stored file is not referenced by anything.
+
+    Raises: ReusedKeyError.
+    """
+    if idempotency_key is not None:
+        replayed = await _replayed(sql, tenant, idempotency_key)
+        if replayed is not None:
+            if replayed["sha256"] != file.sha256:
+                raise ReusedKeyError("this Idempotency-Key was used for another file")
+            return replayed, Outcome.KNOWN
+    row, outcome = await _create_or_find(sql, tenant, file)
+    if idempotency_key is not None:
+        await sql.execute(
+            insert(idempotency_keys).values(
+                tenant=tenant, key=idempotency_key, document_id=row["id"], created_at=now_us()
+            )
+        )
+    return row, outcome
+
+
+async def _replayed(sql: UnitOfWork, tenant: str, key: str) -> RowMapping | None:
+    return await sql.first(
+        select(documents)
+        .join(idempotency_keys, idempotency_keys.c.document_id == documents.c.id)
+        .where(
+            idempotency_keys.c.tenant == tenant,
+            idempotency_keys.c.key == key,
+            documents.c.tenant == tenant,
+        )
+    )
+
+
+async def _create_or_find(
+    sql: UnitOfWork, tenant: str, file: StoredFile
+) -> tuple[RowMapping, Outcome]:
+    content_key = f"{tenant}:{file.sha256}"
+    known = await sql.first(
+        select(documents).where(documents.c.content_key == content_key).with_for_update()
+    )
+    if known is None:
+        return await _create(sql, tenant, file, content_key), Outcome.CREATED
+    if known["state"] in RESTARTS:
+        plan = file.plan
+        row = await start_generation(sql, tenant, known["id"], plan=plan, why="uploaded again")
+        return row, Outcome.RESTARTED
+    return known, Outcome.KNOWN
+
+
+async def _create(sql: UnitOfWork, tenant: str, file: StoredFile, content_key: str) -> RowMapping:
+    now = now_us()
+    await sql.execute(
+        insert(documents).values(
+            id=file.document_id,
+            tenant=tenant,
+            name=file.name,
+            media_type=file.media_type,
+            size_bytes=file.size_bytes,
+            sha256=file.sha256,
+            content_key=content_key,
+            object_key=original_key(tenant, file.document_id),
+            domain=file.domain,
+            tags=list(file.tags),
+            priority=file.priority,
+            plan=dict(file.plan) if file.plan is not None else None,
+            state=DocumentState.UPLOADED,
+            generation=1,
+            counts={},
+            created_at=now,
+            updated_at=now,
+        )
+    )
+    await note(sql, file.document_id, 1, DocumentState.UPLOADED, {})
+    row = await load(sql, tenant, file.document_id)
+    await sql.emit(uploaded_event(row), lane=lane_of(row["priority"]))
+    return row

@@ -1,6 +1,6 @@
 """Events, the execution plan, topics and the Avro codec."""
 
-from libs.contracts.codec import decode, encode, to_record
+from libs.contracts.codec import decode, encode
 from libs.contracts.events import (
     DocumentChunked,
     DocumentControl,
@@ -18,9 +18,19 @@ from libs.contracts.events import (
     TurnRequested,
 )
 from libs.contracts.plan import ConversationExecutionPlan, ExecutionMode
-from libs.contracts.record import OutgoingRecord
+from libs.contracts.record import OutgoingRecord, to_record
+from libs.contracts.topics import Topic, load_topics, topic_of
+from libs.contracts.topology import (
+    EPOCH_TOPIC,
+    TopicSpec,
+    dead_letter_topic,
+    groups_of,
+    retry_topic,
+    topic_specs,
+)
 
 __all__ = [
+    "EPOCH_TOPIC",
     "ConversationExecutionPlan",
     "DocumentChunked",
     "DocumentControl",
@@ -33,12 +43,20 @@ __all__ = [
     "ExecutionMode",
     "MemoryCompacted",
     "OutgoingRecord",
+    "Topic",
+    "TopicSpec",
     "TurnCompleted",
     "TurnControl",
     "TurnPlanned",
     "TurnReply",
     "TurnRequested",
+    "dead_letter_topic",
     "decode",
     "encode",
+    "groups_of",
+    "load_topics",
+    "retry_topic",
     "to_record",
+    "topic_of",
+    "topic_specs",
 ]

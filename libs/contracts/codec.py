@@ -1,65 +1,104 @@
 """Confluent-framed Avro: magic byte 0, 4-byte big-endian schema id, Avro body."""
 
-import json
 import struct
-from dataclasses import asdict
+from collections.abc import Callable
+from copy import deepcopy
 from functools import cache
 from io import BytesIO
 from typing import Any
 
-import fastavro
+from fastavro import schemaless_reader, schemaless_writer
 
 from libs.contracts import events
-from libs.contracts.events import Event, TurnPlanned
-from libs.contracts.plan import ConversationExecutionPlan, ExecutionMode
-from libs.contracts.record import OutgoingRecord
-from libs.contracts.topics import SCHEMAS_DIR, Topic, load_topics
+from libs.contracts.events import Event
+from libs.contracts.mapping import from_fields, to_fields
+from libs.contracts.store import SchemaStore, schema_store
 from libs.kernel import PermanentError
 
 _HEADER = struct.Struct(">bI")
 
+Encode = Callable[[Any], bytes]
+Decode = Callable[[bytes], Event]
+
+
+class Codec:
+    """Encodes and decodes events with the schemas of a store.
+
+    Everything that depends on the schema alone is worked out once per event type and per writer's
+    schema id; a message costs one dictionary look-up, fastavro's own work and the constructor.
+    """
+
+    def __init__(self, store: SchemaStore) -> None:
+        self._store = store
+        self._encoders: dict[type[Any], Encode] = {}
+        self._decoders: dict[bytes, Decode] = {}
+
+    def encode(self, event: Event) -> bytes:
+        """An event as framed Avro, in the newest version of its schema."""
+        encoder = self._encoders.get(type(event))
+        if encoder is None:
+            encoder = self._encoders[type(event)] = self._encoder(type(event))
+        return encoder(event)
+
+    def decode(self, value: bytes) -> Event:
+        """A typed event from framed Avro written in any version of its schema.
+
+        Raises: PermanentError (`undecodable`, `unknown-schema`).
+        """
+        decoder = self._decoders.get(value[:5])
+        if decoder is None:
+            decoder = self._decoders[value[:5]] = self._decoder(value[:5])
+        return decoder(value)
+
+    def _encoder(self, event_type: type[Any]) -> Encode:
+        newest = self._store.newest(self._store.topic_of(event_type.__name__))
+        header, schema = _HEADER.pack(0, newest.id), newest.parsed
+        fields = to_fields(newest.schema)
+
+        def encode(event: Any) -> bytes:
+            buffer = BytesIO()
+            buffer.write(header)
+            schemaless_writer(buffer, schema, fields(event))
+            return buffer.getvalue()
+
+        return encode
+
+    def _decoder(self, header: bytes) -> Decode:
+        if len(header) < _HEADER.size or header[0] != 0:
+            raise PermanentError("undecodable", "not Confluent-framed Avro")
+        written = self._store.by_id(_HEADER.unpack(header)[1])
+        newest = self._store.newest(written.topic)
+        event_type = getattr(events, self._store.event_of(written.topic))
+        build = from_fields(newest.schema, event_type, same_order=written is newest)
+        writer = written.parsed
+        reader = None if written is newest else newest.parsed
+
+        def decode(value: bytes) -> Event:
+            buffer = BytesIO(value)
+            buffer.seek(_HEADER.size)
+            try:
+                fields = schemaless_reader(buffer, writer, reader)
+                if reader is not None:  # defaults that were filled in belong to the schema
+                    fields = deepcopy(fields)
+                event: Event = build(fields)
+            except Exception as exc:
+                raise PermanentError("undecodable", f"{type(exc).__name__}: {exc}") from exc
+            if buffer.read(1):
+                raise PermanentError("undecodable", "bytes left over after the event")
+            return event
+
+        return decode
+
 
 @cache
-def topic_of(event_name: str) -> Topic:
-    """The topic of an event class's name. Raises: KeyError."""
-    return {topic.event: topic for topic in load_topics().values()}[event_name]
-
-
-@cache
-def _ids() -> dict[str, int]:
-    return dict(json.loads((SCHEMAS_DIR / "ids.json").read_text()))
-
-
-@cache
-def _schema(topic: str, version: str) -> Any:
-    path = SCHEMAS_DIR / "avro" / topic / f"{version}.avsc"
-    return fastavro.parse_schema(json.loads(path.read_text()))
-
-
-@cache
-def _writer(event_name: str) -> tuple[bytes, Any]:
-    topic = topic_of(event_name).name
-    version = max(v for t, v in (k.split("/") for k in _ids()) if t == topic)
-    return _HEADER.pack(0, _ids()[f"{topic}/{version}"]), _schema(topic, version)
-
-
-@cache
-def _reader(schema_id: int) -> tuple[Any, Any, type[Any]]:
-    for key, known in _ids().items():
-        if known == schema_id:
-            topic, version = key.split("/")
-            event_type = getattr(events, load_topics()[topic].event)
-            return _schema(topic, version), _writer(event_type.__name__)[1], event_type
-    raise PermanentError("unknown-schema", f"no schema has the id {schema_id}")
+def default_codec() -> Codec:
+    """The codec over the committed schemas."""
+    return Codec(schema_store())
 
 
 def encode(event: Event) -> bytes:
     """An event as framed Avro, in the newest version of its schema."""
-    header, schema = _writer(type(event).__name__)
-    buffer = BytesIO()
-    buffer.write(header)
-    fastavro.schemaless_writer(buffer, schema, asdict(event))
-    return buffer.getvalue()
+    return default_codec().encode(event)
 
 
 def decode(value: bytes) -> Event:
@@ -67,23 +106,4 @@ def decode(value: bytes) -> Event:
 
     Raises: PermanentError (`undecodable`, `unknown-schema`).
     """
-    if len(value) < _HEADER.size or value[0] != 0:
-        raise PermanentError("undecodable", "not Confluent-framed Avro")
-    writer, reader, event_type = _reader(_HEADER.unpack_from(value)[1])
-    try:
-        fields = fastavro.schemaless_reader(BytesIO(value[_HEADER.size :]), writer, reader)
-        if event_type is TurnPlanned:
-            plan = dict(fields["plan"])
-            plan["execution_mode"] = ExecutionMode(plan["execution_mode"])
-            fields["plan"] = ConversationExecutionPlan(**plan)
-        event: Event = event_type(**fields)
-    except Exception as exc:
-        raise PermanentError("undecodable", str(exc)) from exc
-    return event
-
-
-def to_record(event: Event, *, lane: str = "", partition: int | None = None) -> OutgoingRecord:
-    """The event with its topic (or lane) and key."""
-    topic = topic_of(type(event).__name__)
-    key = str(getattr(event, topic.key))
-    return OutgoingRecord(topic.lane(lane), key, encode(event), {}, partition)
+    return default_codec().decode(value)

@@ -2,6 +2,13 @@
 
 from dataclasses import dataclass, field
 
+from libs.contracts.codec import encode
+from libs.contracts.events import Event
+from libs.contracts.topics import topic_of
+from libs.kernel import isoformat, new_id, now_us
+from libs.observability import tracing
+from libs.observability.service import service_name
+
 
 @dataclass(frozen=True, slots=True)
 class OutgoingRecord:
@@ -12,3 +19,22 @@ class OutgoingRecord:
     value: bytes
     headers: dict[str, str] = field(default_factory=dict)
     partition: int | None = None
+
+
+def to_record(event: Event, *, lane: str = "", partition: int | None = None) -> OutgoingRecord:
+    """The event with its topic (or lane), key and headers.
+
+    The headers are CloudEvents' (`ce_id` is new with every call) and W3C's `traceparent`: the
+    current trace, or a new one where there is none.
+    """
+    topic = topic_of(type(event).__name__)
+    headers = {
+        "ce_specversion": "1.0",
+        "ce_id": new_id(),
+        "ce_type": topic.name,
+        "ce_source": service_name(),
+        "ce_time": isoformat(now_us()),
+        "traceparent": tracing.to_header(tracing.current() or tracing.new()),
+    }
+    key = str(getattr(event, topic.key))
+    return OutgoingRecord(topic.lane(lane), key, encode(event), headers, partition)

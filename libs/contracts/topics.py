@@ -1,6 +1,7 @@
 """Topic files as typed values. `schemas/topics/*.yaml` is the source; nothing else names topics."""
 
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -50,3 +51,9 @@ def load_topics(directory: Path = SCHEMAS_DIR / "topics") -> dict[str, Topic]:
     """Every topic by name."""
     topics = (_topic(yaml.safe_load(path.read_text())) for path in sorted(directory.glob("*.yaml")))
     return {topic.name: topic for topic in topics}
+
+
+@cache
+def topic_of(event_name: str) -> Topic:
+    """The topic of an event class's name. Raises: KeyError."""
+    return {topic.event: topic for topic in load_topics().values()}[event_name]

@@ -1,0 +1,79 @@
+"""The committed schemas: `schemas/avro/<topic>/<version>.avsc` and their ids."""
+
+import json
+from dataclasses import dataclass
+from functools import cache, cached_property
+from pathlib import Path
+from typing import Any
+
+import fastavro
+
+from libs.contracts.topics import SCHEMAS_DIR, Topic, load_topics
+from libs.kernel import PermanentError
+
+
+@dataclass(frozen=True)
+class SchemaVersion:
+    """One committed `.avsc` file. Once committed it never changes."""
+
+    topic: str
+    version: str  # `001`, `002`, ...
+    id: int  # the id on the wire
+    schema: Any  # the file's JSON
+
+    @cached_property
+    def parsed(self) -> Any:
+        """The schema as fastavro wants it, parsed once."""
+        return fastavro.parse_schema(self.schema)
+
+
+class SchemaStore:
+    """Schemas by topic, version and id."""
+
+    def __init__(self, directory: Path = SCHEMAS_DIR) -> None:
+        self._topics = load_topics(directory / "topics")
+        self._topic_names = {topic.event: topic.name for topic in self._topics.values()}
+        self._by_id = {found.id: found for found in _versions(directory)}
+        self._newest: dict[str, SchemaVersion] = {}
+        for found in sorted(self._by_id.values(), key=lambda one: one.version):
+            self._newest[found.topic] = found
+
+    def topic_of(self, event_name: str) -> str:
+        """The topic of an event class's name. Raises: KeyError."""
+        return self._topic_names[event_name]
+
+    def event_of(self, topic: str) -> str:
+        """The event class's name of a topic. Raises: KeyError."""
+        return self._topics[topic].event
+
+    def topic(self, name: str) -> Topic:
+        """A topic file's content. Raises: KeyError."""
+        return self._topics[name]
+
+    def newest(self, topic: str) -> SchemaVersion:
+        """The version that is written and read. Raises: KeyError."""
+        return self._newest[topic]
+
+    def by_id(self, schema_id: int) -> SchemaVersion:
+        """The version with an id. Raises: PermanentError (`unknown-schema`)."""
+        try:
+            return self._by_id[schema_id]
+        except KeyError:
+            detail = f"no schema has the id {schema_id}"
+            raise PermanentError("unknown-schema", detail) from None
+
+
+def _versions(directory: Path) -> list[SchemaVersion]:
+    ids: dict[str, dict[str, Any]] = json.loads((directory / "ids.json").read_text())
+    found = []
+    for key, entry in ids.items():
+        topic, version = key.split("/")
+        schema = json.loads((directory / "avro" / topic / f"{version}.avsc").read_text())
+        found.append(SchemaVersion(topic, version, entry["id"], schema))
+    return found
+
+
+@cache
+def schema_store() -> SchemaStore:
+    """The store over the repository's `schemas` folder."""
+    return SchemaStore()

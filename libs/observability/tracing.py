@@ -1,0 +1,124 @@
+"""W3C trace context, carried by a context variable and by `traceparent` headers.
+
+A context is three plain values, so a message that isn't sampled costs no OpenTelemetry call at all.
+Spans are started only where the context is sampled and `configure_tracing` was given a processor.
+"""
+
+import re
+import secrets
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass
+
+from opentelemetry import trace
+from opentelemetry.sdk.resources import Resource
+from opentelemetry.sdk.trace import SpanProcessor, TracerProvider
+from opentelemetry.trace import NonRecordingSpan, SpanContext, TraceFlags, Tracer
+
+_TRACEPARENT = re.compile(r"(?!ff)[0-9a-f]{2}-([0-9a-f]{32})-([0-9a-f]{16})-([0-9a-f]{2})(?:-.*)?")
+_NO_TRACE, _NO_SPAN = "0" * 32, "0" * 16
+
+
+@dataclass(frozen=True, slots=True)
+class TraceContext:
+    """Where in which trace we are."""
+
+    trace_id: str  # 32 lower-case hexadecimal digits
+    span_id: str  # 16 of them
+    sampled: bool = False
+
+
+@dataclass(slots=True)
+class _Tracing:
+    tracer: Tracer | None = None
+    sample_ratio: float = 0.0
+
+
+_state = _Tracing()
+_current: ContextVar[TraceContext | None] = ContextVar("trace_context", default=None)
+
+
+def configure_tracing(service: str, processor: SpanProcessor, *, sample_ratio: float = 1.0) -> None:
+    """Record spans of sampled traces through `processor`, and sample that share of new traces."""
+    provider = TracerProvider(resource=Resource.create({"service.name": service}))
+    provider.add_span_processor(processor)
+    _state.tracer = provider.get_tracer("sluice")
+    _state.sample_ratio = sample_ratio
+
+
+def reset_tracing() -> None:
+    """Record no spans and sample no new traces: how a process starts."""
+    _state.tracer, _state.sample_ratio = None, 0.0
+
+
+def current() -> TraceContext | None:
+    """The context of the message or request this task works on."""
+    return _current.get()
+
+
+def new(*, sampled: bool | None = None) -> TraceContext:
+    """The start of a new trace; sampled by the configured share unless told."""
+    if sampled is None:
+        ratio = _state.sample_ratio
+        sampled = ratio > 0 and (secrets.randbelow(1_000_000) < ratio * 1_000_000)
+    return TraceContext(secrets.token_hex(16), secrets.token_hex(8), sampled)
+
+
+def parse(traceparent: str | None) -> TraceContext | None:
+    """The context in a `traceparent` header; None for a missing or malformed one.
+
+    Source: W3C Trace Context, level 1, section 3.2.
+    """
+    match = _TRACEPARENT.fullmatch(traceparent) if traceparent else None
+    if match is None:
+        return None
+    trace_id, span_id, flags = match.groups()
+    if trace_id == _NO_TRACE or span_id == _NO_SPAN:
+        return None
+    return TraceContext(trace_id, span_id, bool(int(flags, 16) & 1))
+
+
+def to_header(context: TraceContext) -> str:
+    """The context as a `traceparent` header."""
+    return f"00-{context.trace_id}-{context.span_id}-{'01' if context.sampled else '00'}"
+
+
+def enter(context: TraceContext | None) -> None:
+    """Make `context` the current one for the rest of this task: the cheapest way, for runtimes."""
+    _current.set(context)
+
+
+@contextmanager
+def span(
+    name: str, parent: TraceContext | None = None, **attributes: str | int | float | bool
+) -> Iterator[TraceContext]:
+    """A step of a trace: continues `parent`, else the current context, else a new trace.
+
+    What is published within carries the step's own context. An exception marks the span as failed
+    and goes on. Without sampling no span is made and the parent's context is used as it is.
+    """
+    context = parent or current() or new()
+    token = _current.set(context)
+    try:
+        if context.sampled and _state.tracer is not None:
+            with _state.tracer.start_as_current_span(
+                name, trace.set_span_in_context(_remote(context)), attributes=attributes
+            ) as recorded:
+                context = _context_of(recorded.get_span_context())
+                _current.set(context)
+                yield context
+        else:
+            yield context
+    finally:
+        _current.reset(token)
+
+
+def _remote(context: TraceContext) -> NonRecordingSpan:
+    flags = TraceFlags(TraceFlags.SAMPLED)
+    ids = int(context.trace_id, 16), int(context.span_id, 16)
+    return NonRecordingSpan(SpanContext(*ids, is_remote=True, trace_flags=flags))
+
+
+def _context_of(ids: SpanContext) -> TraceContext:
+    return TraceContext(f"{ids.trace_id:032x}", f"{ids.span_id:016x}", ids.trace_flags.sampled)

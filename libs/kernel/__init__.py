@@ -9,9 +9,10 @@ from libs.kernel.errors import (
     TransientError,
 )
 from libs.kernel.ids import chunk_id, new_id, stable_partition
-from libs.kernel.principal import Principal
+from libs.kernel.principal import ROLES, Principal
 
 __all__ = [
+    "ROLES",
     "ConflictError",
     "NotFoundError",
     "PermanentError",

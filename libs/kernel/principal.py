@@ -1,6 +1,10 @@
-"""Who a request acts for."""
+"""Who a request acts for, and what it may do."""
 
 from dataclasses import dataclass
+
+# Least first; each may do what those before it may. reader: search, ask, read documents;
+# member: change documents and agents' drafts; admin: keys, dead letters, usage.
+ROLES = ("reader", "member", "admin")
 
 
 @dataclass(frozen=True, slots=True)
@@ -10,3 +14,7 @@ class Principal:
     tenant: str
     key_id: str
     role: str
+
+    def may(self, role: str) -> bool:
+        """Whether this principal has at least `role`. Raises: ValueError for unknown roles."""
+        return ROLES.index(self.role) >= ROLES.index(role)

@@ -1,0 +1,40 @@
+"""What every HTTP service shares: problems, keys, Host check, limits, streams, health."""
+
+from libs.web.app import Problem, new_app, problems
+from libs.web.auth import COOKIE, Admin, Member, Reader, current_principal, requires
+from libs.web.filenames import attachment, clean_name
+from libs.web.health import Missing, health_routes
+from libs.web.problems import (
+    ProblemError,
+    forbidden,
+    invalid,
+    problem,
+    rate_limited,
+    too_large,
+    unauthenticated,
+    unsupported_media,
+)
+
+__all__ = [
+    "COOKIE",
+    "Admin",
+    "Member",
+    "Missing",
+    "Problem",
+    "ProblemError",
+    "Reader",
+    "attachment",
+    "clean_name",
+    "current_principal",
+    "forbidden",
+    "health_routes",
+    "invalid",
+    "new_app",
+    "problem",
+    "problems",
+    "rate_limited",
+    "requires",
+    "too_large",
+    "unauthenticated",
+    "unsupported_media",
+]

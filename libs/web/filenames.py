@@ -1,0 +1,42 @@
+"""Names of uploaded files, as they are stored, shown and sent back."""
+
+import re
+import unicodedata
+from urllib.parse import quote
+
+MAX_NAME_CHARS = 255
+DEFAULT_NAME = "unnamed"
+_JOINERS = "\u200c\u200d"  # Persian words and emoji families need them
+_SUFFIX = re.compile(r"\.[0-9A-Za-z]{1,16}\Z")
+
+
+def clean_name(raw: str | None) -> str:
+    """A name safe to store and show: its last path part, without control characters.
+
+    Letters of every script and 4-byte characters stay. Control, format (bidirectional
+    overrides hide a file's real suffix; joiners stay) and surrogate characters go. At most 255
+    code points, the suffix kept; nothing left: `unnamed`.
+    """
+    name = unicodedata.normalize("NFC", raw or "")
+    name = "".join(char for char in name if char in _JOINERS or not _hidden(char))
+    name = re.split(r"[/\\]", name)[-1].strip()
+    if not name.strip(". " + _JOINERS):
+        return DEFAULT_NAME
+    if len(name) > MAX_NAME_CHARS:
+        suffix = _SUFFIX.search(name)
+        ending = suffix.group() if suffix is not None else ""
+        name = name[: MAX_NAME_CHARS - len(ending)].rstrip() + ending
+    return name
+
+
+def _hidden(char: str) -> bool:
+    return unicodedata.category(char) in {"Cc", "Cf", "Cs", "Zl", "Zp"}
+
+
+def attachment(name: str) -> str:
+    """A Content-Disposition that makes browsers save, never show, a file of this name.
+
+    Source: RFC 6266 and RFC 8187.
+    """
+    plain = "".join(char if " " <= char <= "~" and char not in '"\\%' else "_" for char in name)
+    return f"attachment; filename=\"{plain}\"; filename*=UTF-8''{quote(name, safe='')}"

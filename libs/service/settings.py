@@ -4,9 +4,10 @@ Each embedded part gives way to a real server when its setting is present.
 """
 
 from pathlib import Path
+from typing import Annotated
 
-from pydantic import Field
-from pydantic_settings import BaseSettings, SettingsConfigDict
+from pydantic import Field, field_validator
+from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 
 
 class PlatformSettings(BaseSettings):
@@ -16,6 +17,10 @@ class PlatformSettings(BaseSettings):
 
     home: Path = Field(default=Path(".sluice"), validation_alias="SLUICE_HOME")
     host: str = Field(default="127.0.0.1", validation_alias="SLUICE_HOST")
+    # Host names that HTTP services answer to besides loopback, comma-separated; `*`: any.
+    allowed_hosts: Annotated[tuple[str, ...], NoDecode] = Field(
+        default=(), validation_alias="SLUICE_ALLOWED_HOSTS"
+    )
     gateway_port: int = Field(default=8080, validation_alias="SLUICE_PORT")
     ingest_port: int = Field(default=8081, validation_alias="SLUICE_INGEST_PORT")
     # Liveness, readiness and metrics of services without a public port; 0 picks a free one.
@@ -43,3 +48,10 @@ class PlatformSettings(BaseSettings):
     @property
     def keywords_dir(self) -> Path:
         return self.home / "keywords"
+
+    @field_validator("allowed_hosts", mode="before")
+    @classmethod
+    def _names(cls, value: object) -> object:
+        if isinstance(value, str):
+            return tuple(name.strip() for name in value.split(",") if name.strip())
+        return value

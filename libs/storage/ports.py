@@ -1,6 +1,6 @@
 """What the platform asks of its stores. One behaviour suite per port runs on every backend."""
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol, TypeVar
 
@@ -71,7 +71,9 @@ class SearchIndex(Protocol[Q]):
     Raises (every method): TransientError when the backend cannot be reached.
     """
 
-    async def ensure(self, name: str) -> None: ...
+    async def ensure(self, name: str) -> None:
+        """Create the index or collection unless it is there."""
+        ...
 
     async def upsert(self, name: str, rows: Sequence[IndexRow]) -> None:
         """Rows are durable and findable when this returns."""
@@ -89,4 +91,23 @@ class SearchIndex(Protocol[Q]):
         """Drop the document's rows, except those of `keep_generation`."""
         ...
 
-    async def count(self, name: str, tenant: str, document_id: str | None = None) -> int: ...
+    async def count(self, name: str, tenant: str, document_id: str | None = None) -> int:
+        """How many rows the tenant, or one of its documents, has."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Frequencies:
+    """In how many of a tenant's `total` rows each asked term occurs."""
+
+    total: int
+    rows: Mapping[str, int]
+
+
+class KeywordIndex(SearchIndex[Sequence[str]], Protocol):
+    """A keyword index also knows how rare its terms are."""
+
+    async def frequencies(self, name: str, tenant: str, terms: Sequence[str]) -> Frequencies: ...
+
+
+VectorIndex = SearchIndex[Vector]

@@ -1,0 +1,122 @@
+"""Text to index terms: one analysis for every backend, for Chinese and English alike.
+
+Backends get terms, never text, so a question and a document are always cut the same way and no
+server-side analyser can be missing, different or switched off.
+"""
+
+import math
+import re
+import unicodedata
+from collections.abc import Iterator, Mapping, Sequence
+from functools import lru_cache
+from typing import Final
+
+import rjieba
+import snowballstemmer
+
+from libs.documents.stop_words import CHINESE, ENGLISH
+
+MAX_TERM_CHARS: Final = 64
+
+_HAN: Final = "\u3005\u3007\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003ffff"
+_KANA_HANGUL: Final = "\u3040-\u30ff\uac00-\ud7af"
+# In order of preference: Han, kana or hangul, numbers with their separators, everything else.
+_TOKEN: Final = re.compile(
+    rf"(?P<han>[{_HAN}]+)"
+    rf"|(?P<syllables>[{_KANA_HANGUL}]+)"
+    r"|(?P<number>\d{1,3}(?:,\d{3})+(?:\.\d+)?(?![a-z0-9])|\d+(?:\.\d+)+(?![a-z0-9]))"
+    rf"|(?P<word>[^\W_{_HAN}{_KANA_HANGUL}]+(?:[-_./:@'&][^\W_{_HAN}{_KANA_HANGUL}]+)*[+#]*)"
+)
+_PART: Final = re.compile(r"[^\W\d_]+|\d+")
+_POSSESSIVE: Final = re.compile(r"'s?\b")
+_stemmer: Final = snowballstemmer.stemmer("english")
+
+
+def analyse(text: str) -> list[str]:
+    """The index terms of `text`, in reading order, repeats kept (BM25 counts them).
+
+    - NFKC and lower case first, so full-width `２０，０００` is `20,000`.
+    - Han runs give their words (search mode) and every bigram that is not already a word, so a
+      name the dictionary does not know is still found.
+    - Latin words are stemmed (English Snowball); other scripts are kept as they are.
+    - Numbers lose their thousands separators: `20,000` and `20000` are one term.
+    - Mixed terms such as `A-2031` or `GB/T 19001` give the whole without separators (`a2031`,
+      `gbt`) and their parts, so every usual spelling meets.
+    - Stop words of both languages are dropped.
+
+    Pure and deterministic; a term has at most 64 characters.
+    """
+    terms: list[str] = []
+    for match in _TOKEN.finditer(unicodedata.normalize("NFKC", text).lower()):
+        token = match.group()
+        match match.lastgroup:
+            case "han":
+                terms.extend(_han_terms(token))
+            case "syllables":
+                terms.extend(_bigrams(token) or [token])
+            case "number":
+                terms.append(token.replace(",", ""))
+            case _:
+                terms.extend(_word_terms(token))
+    return [term for term in terms if len(term) <= MAX_TERM_CHARS]
+
+
+def inverse_document_frequency(total: int, containing: int) -> float:
+    """BM25's IDF, in nats, never negative.
+
+    `containing` of `total` rows hold the term; a term nobody holds has the highest weight.
+    """
+    return math.log1p((total - containing + 0.5) / (containing + 0.5))
+
+
+def term_weights(terms: Sequence[str], total: int, counts: Mapping[str, int]) -> dict[str, float]:
+    """Each distinct term's IDF in a collection of `total` rows; `counts` may miss terms."""
+    return {
+        term: inverse_document_frequency(total, min(counts.get(term, 0), total)) for term in terms
+    }
+
+
+def covered_share(weights: Mapping[str, float], present: frozenset[str] | set[str]) -> float:
+    """Share of the total weight that belongs to terms in `present`; 0.0 without any weight."""
+    total = sum(weights.values())
+    if total <= 0.0:
+        return 0.0
+    return sum(weight for term, weight in weights.items() if term in present) / total
+
+
+def has_han(text: str) -> bool:
+    return _HAN_CHARACTER.search(text) is not None
+
+
+_HAN_CHARACTER: Final = re.compile(f"[{_HAN}]")
+
+
+def _han_terms(run: str) -> Iterator[str]:
+    words = rjieba.cut_for_search(run)
+    known = set(words)
+    yield from (word for word in words if word not in CHINESE)
+    yield from (pair for pair in _bigrams(run) if pair not in known and pair not in CHINESE)
+
+
+def _bigrams(run: str) -> list[str]:
+    return [run[i : i + 2] for i in range(len(run) - 1)]
+
+
+def _word_terms(token: str) -> list[str]:
+    token = _POSSESSIVE.sub("", token)
+    if token in ENGLISH:
+        return []
+    parts = _PART.findall(token)
+    if len(parts) <= 1:
+        return [_stem(token)] if token else []
+    whole = "".join(character for character in token if character.isalnum() or character in "+#")
+    return [whole, *(_stem(part) for part in parts if _worth(part))]
+
+
+def _worth(part: str) -> bool:
+    return part not in ENGLISH and (len(part) > 1 or part.isdigit())
+
+
+@lru_cache(maxsize=65_536)
+def _stem(word: str) -> str:
+    return str(_stemmer.stemWord(word)) if word.isascii() and word.isalpha() else word

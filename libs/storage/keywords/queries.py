@@ -1,0 +1,76 @@
+"""The tantivy schema and the queries on it. Every query holds the tenant."""
+
+from collections.abc import Sequence
+from typing import Any, Final
+
+import tantivy
+from tantivy import Occur, Query
+
+from libs.storage.ports import IndexRow
+
+
+def build_schema() -> Any:
+    """Ids and terms are indexed as they come: analysis is ours."""
+    builder = tantivy.SchemaBuilder()
+    for name, stored in (("row", False), ("tenant", False), ("domain", False)):
+        builder.add_text_field(name, stored=stored, tokenizer_name="raw", index_option="basic")
+    for name in ("chunk", "document"):
+        builder.add_text_field(name, stored=True, tokenizer_name="raw", index_option="basic")
+    builder.add_unsigned_field("generation", stored=True, indexed=True)
+    builder.add_text_field("terms", tokenizer_name="raw", index_option="freq")
+    return builder.build()
+
+
+SCHEMA: Final = build_schema()
+
+
+def to_document(row: IndexRow) -> Any:
+    return tantivy.Document.from_dict(
+        {
+            "row": row_key(row.tenant, row.chunk_id),
+            "tenant": row.tenant,
+            "domain": row.domain,
+            "chunk": row.chunk_id,
+            "document": row.document_id,
+            "generation": row.generation,
+            "terms": list(row.terms),
+        },
+        SCHEMA,
+    )
+
+
+def row_key(tenant: str, chunk_id: str) -> str:
+    """Two tenants' equal chunk ids must not overwrite each other."""
+    return f"{tenant}\x00{chunk_id}"
+
+
+def ranked(tenant: str, terms: Sequence[str], domains: Sequence[str]) -> Any:
+    """Rows of the tenant (and domains) that hold any of the terms, scored by BM25 alone."""
+    wanted = Query.boolean_query([(Occur.Should, _term("terms", term, "freq")) for term in terms])
+    filters = [_unscored(_term("tenant", tenant))]
+    if domains:
+        filters.append(_unscored(Query.term_set_query(SCHEMA, "domain", list(domains))))
+    return Query.boolean_query([(Occur.Must, query) for query in (wanted, *filters)])
+
+
+def rows_of(tenant: str, document_id: str | None = None, keep_generation: int | None = None) -> Any:
+    parts = [(Occur.Must, _term("tenant", tenant))]
+    if document_id is not None:
+        parts.append((Occur.Must, _term("document", document_id)))
+    if keep_generation is not None:
+        parts.append((Occur.MustNot, _term("generation", keep_generation)))
+    return Query.boolean_query(parts)
+
+
+def rows_with(tenant: str, term: str) -> Any:
+    return Query.boolean_query(
+        [(Occur.Must, _term("tenant", tenant)), (Occur.Must, _term("terms", term, "freq"))]
+    )
+
+
+def _term(field: str, value: str | int, index_option: str = "basic") -> Any:
+    return Query.term_query(SCHEMA, field, value, index_option)
+
+
+def _unscored(query: Any) -> Any:
+    return Query.const_score_query(query, 0.0)

@@ -1,0 +1,128 @@
+"""`KeywordIndex` in a folder: one process writes (the indexer), any number of processes read."""
+
+import asyncio
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any, TypeVar
+
+import tantivy
+
+from libs.kernel import TransientError
+from libs.storage.keywords import queries
+from libs.storage.keywords.group_commit import Delete, GroupCommit, Upsert
+from libs.storage.ports import Frequencies, IndexHit, IndexRow
+
+T = TypeVar("T")
+
+
+class TantivyKeywords:
+    """`KeywordIndex` on tantivy: each index is a folder under `folder`.
+
+    Reads see every finished write of any process. The writer, and with it the folder's lock, is
+    taken by the first `ensure` of a `writes` instance or the first write.
+    """
+
+    def __init__(self, folder: Path, *, writes: bool = False) -> None:
+        self._folder = folder
+        self._writes = writes
+        self._writers: dict[str, GroupCommit] = {}
+        self._readers: dict[str, _Reader] = {}
+        self._threads = ThreadPoolExecutor(2, thread_name_prefix="keywords-reader")
+
+    async def ensure(self, name: str) -> None:
+        """Readers wait for the writer to make it: TransientError until then."""
+        if self._writes:
+            await self._writer(name).open()
+        await self._read(name, lambda searcher: searcher.num_docs)
+
+    async def upsert(self, name: str, rows: Sequence[IndexRow]) -> None:
+        if rows:
+            await self._writer(name).write(Upsert(rows))
+
+    async def delete(
+        self, name: str, tenant: str, document_id: str, *, keep_generation: int | None = None
+    ) -> None:
+        await self._writer(name).write(Delete(tenant, document_id, keep_generation))
+
+    async def search(
+        self,
+        name: str,
+        tenant: str,
+        query: Sequence[str],
+        limit: int,
+        *,
+        domains: Sequence[str] = (),
+    ) -> list[IndexHit]:
+        terms = list(dict.fromkeys(query))
+        if not terms or limit < 1:
+            return []
+        ranked = queries.ranked(tenant, terms, domains)
+        return await self._read(name, lambda searcher: _hits(searcher, ranked, limit))
+
+    async def count(self, name: str, tenant: str, document_id: str | None = None) -> int:
+        rows = queries.rows_of(tenant, document_id)
+        return await self._read(name, lambda searcher: _count(searcher, rows))
+
+    async def frequencies(self, name: str, tenant: str, terms: Sequence[str]) -> Frequencies:
+        def read(searcher: Any) -> Frequencies:
+            total = _count(searcher, queries.rows_of(tenant))
+            rows = {term: _count(searcher, queries.rows_with(tenant, term)) for term in set(terms)}
+            return Frequencies(total, rows)
+
+        return await self._read(name, read)
+
+    async def close(self) -> None:
+        for writer in self._writers.values():
+            await writer.close()
+        self._writers.clear()
+        self._threads.shutdown()
+
+    def _writer(self, name: str) -> GroupCommit:
+        if not self._writes:
+            raise TransientError(f"keyword index {name} is open for reading only")
+        return self._writers.setdefault(name, GroupCommit(self._folder / name))
+
+    async def _read(self, name: str, read: Callable[[Any], T]) -> T:
+        reader = self._readers.setdefault(name, _Reader(self._folder / name))
+        loop = asyncio.get_running_loop()
+        return await loop.run_in_executor(self._threads, lambda: read(reader.searcher()))
+
+
+class _Reader:
+    """Opens a folder lazily and reloads it when another process has committed."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._index: Any = None
+        self._seen = (0, 0)
+
+    def searcher(self) -> Any:
+        try:
+            meta = (self._folder / "meta.json").stat()
+            version = (meta.st_mtime_ns, meta.st_ino)
+            if self._index is None:
+                index = tantivy.Index.open(str(self._folder))
+                index.config_reader("manual")
+                self._index = index
+            if version != self._seen:
+                self._index.reload()
+                self._seen = version
+            return self._index.searcher()
+        except (ValueError, OSError) as exc:
+            self._index = None
+            raise TransientError(f"keyword index {self._folder} cannot be read: {exc}") from exc
+
+
+def _hits(searcher: Any, query: Any, limit: int) -> list[IndexHit]:
+    found = searcher.search(query, limit, count=False).hits
+    hits = []
+    for score, address in found:
+        row = searcher.doc(address)
+        chunk, document = row.get_first("chunk"), row.get_first("document")
+        hits.append(IndexHit(chunk, document, row.get_first("generation"), float(score)))
+    return sorted(hits, key=lambda hit: (-hit.score, hit.chunk_id))
+
+
+def _count(searcher: Any, query: Any) -> int:
+    return int(searcher.search(query, 1, count=True).count)

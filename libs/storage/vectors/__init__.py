@@ -1,0 +1,5 @@
+"""Vector indexes: unit vectors in, nearest rows by cosine out."""
+
+from libs.storage.vectors.milvus import MilvusVectors
+
+__all__ = ["MilvusVectors"]

@@ -1,0 +1,144 @@
+"""`VectorIndex` on Milvus: the embedded Milvus Lite server or a full Milvus."""
+
+import asyncio
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from threading import Lock
+from typing import Any, TypeVar
+
+import grpc
+from pymilvus import MilvusClient, MilvusException
+
+from libs.kernel import TransientError
+from libs.storage.ports import IndexHit, IndexRow, Vector
+from libs.storage.vectors.collection import CONSISTENCY, SEARCH, make, to_entity, to_hit
+from libs.storage.vectors.filters import document_filter, tenant_filter
+from libs.storage.vectors.flushing import Flusher, FlushPolicy
+
+T = TypeVar("T")
+
+
+class MilvusVectors:
+    """`VectorIndex` over the server at `uri`; vectors are `dimension` float32 of unit length.
+
+    The synchronous client runs in threads, as the asynchronous one cannot make an index on Milvus
+    Lite. Every call has a deadline; whoever calls owns retries beyond it. Flushes are made for
+    Milvus Lite alone: a full Milvus seals segments by itself and limits the rate of such calls.
+    """
+
+    def __init__(
+        self,
+        uri: str,
+        dimension: int,
+        *,
+        token: str = "",
+        timeout_s: float = 10.0,
+        flush: FlushPolicy | None = None,
+    ) -> None:
+        self._uri = uri
+        self._dimension = dimension
+        self._token = token
+        self._timeout_s = timeout_s
+        self._threads = ThreadPoolExecutor(8, thread_name_prefix="milvus")
+        self._connecting = Lock()
+        self._client: MilvusClient | None = None
+        self._is_lite = False
+        self._flusher = Flusher(self.flush, flush or FlushPolicy())
+
+    async def ensure(self, name: str) -> None:
+        def ensure(client: MilvusClient) -> None:
+            if not client.has_collection(name, timeout=self._timeout_s):
+                make(client, name, self._dimension, timeout_s=self._timeout_s)
+            client.load_collection(name, timeout=self._timeout_s)
+
+        await self._call(ensure)
+
+    async def upsert(self, name: str, rows: Sequence[IndexRow]) -> None:
+        if not rows:
+            return
+        data = [to_entity(row) for row in rows]
+        await self._call(lambda client: client.upsert(name, data, timeout=self._timeout_s))
+        if self._is_lite:
+            self._flusher.wrote(name, len(rows))
+
+    async def search(
+        self,
+        name: str,
+        tenant: str,
+        query: Vector,
+        limit: int,
+        *,
+        domains: Sequence[str] = (),
+    ) -> list[IndexHit]:
+        if limit < 1:
+            return []
+        rows = tenant_filter(tenant, domains=domains)
+
+        def search(client: MilvusClient) -> Any:
+            return client.search(
+                name,
+                data=[query],
+                limit=limit,
+                filter=rows,
+                output_fields=["chunk_id", "document_id", "generation"],
+                search_params=SEARCH,
+                consistency_level=CONSISTENCY,
+                timeout=self._timeout_s,
+            )
+
+        hits = [to_hit(found) for found in (await self._call(search))[0]]
+        return sorted(hits, key=lambda hit: (-hit.score, hit.chunk_id))
+
+    async def delete(
+        self, name: str, tenant: str, document_id: str, *, keep_generation: int | None = None
+    ) -> None:
+        rows = document_filter(tenant, document_id, keep_generation=keep_generation)
+        await self._call(lambda client: client.delete(name, filter=rows, timeout=self._timeout_s))
+
+    async def count(self, name: str, tenant: str, document_id: str | None = None) -> int:
+        rows = document_filter(tenant, document_id) if document_id else tenant_filter(tenant)
+
+        def count(client: MilvusClient) -> Any:
+            return client.query(
+                name,
+                filter=rows,
+                output_fields=["count(*)"],
+                consistency_level=CONSISTENCY,
+                timeout=self._timeout_s,
+            )
+
+        return int((await self._call(count))[0]["count(*)"])
+
+    async def flush(self, name: str) -> None:
+        """Move buffered rows into the index; rows are durable and findable without it."""
+        await self._call(lambda client: client.flush(name, timeout=self._timeout_s))
+
+    async def close(self) -> None:
+        await self._flusher.close()
+        await asyncio.get_running_loop().run_in_executor(self._threads, self._disconnect)
+        self._threads.shutdown()
+
+    async def _call(self, work: Callable[[MilvusClient], T]) -> T:
+        loop = asyncio.get_running_loop()
+        return await loop.run_in_executor(self._threads, self._run, work)
+
+    def _run(self, work: Callable[[MilvusClient], T]) -> T:
+        try:
+            return work(self._connected())
+        except (MilvusException, grpc.RpcError) as exc:
+            raise TransientError(f"milvus at {self._uri} cannot do this now: {exc}") from exc
+
+    def _connected(self) -> MilvusClient:
+        with self._connecting:
+            if self._client is None:
+                client = MilvusClient(self._uri, token=self._token, timeout=self._timeout_s)
+                version = str(client.get_server_version(timeout=self._timeout_s))
+                self._is_lite = version.startswith("milvus_lite")
+                self._client = client
+            return self._client
+
+    def _disconnect(self) -> None:
+        with self._connecting:
+            if self._client is not None:
+                self._client.close()
+                self._client = None

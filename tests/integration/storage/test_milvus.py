@@ -1,0 +1,71 @@
+"""The vector index on a real Milvus Lite server."""
+
+from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
+
+import pytest
+
+from libs.kernel import TransientError, new_id
+from libs.storage.ports import IndexRow
+from libs.storage.vectors import FlushPolicy, MilvusVectors
+from tests.integration.milvus_lite import MilvusLite, milvus_lite
+from tests.integration.waiting import eventually
+from tests.suites.search_index import DIMENSION, VectorIndexSuite, unit_vector
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[MilvusLite]:
+    with milvus_lite(tmp_path_factory.mktemp("milvus")) as server:
+        yield server
+
+
+@pytest.fixture
+def name() -> str:
+    return f"vectors_{new_id()}"
+
+
+@pytest.fixture
+async def index(server: MilvusLite, name: str) -> AsyncIterator[MilvusVectors]:
+    index = MilvusVectors(server.uri, DIMENSION)
+    await eventually(lambda: index.ensure(name), on=TransientError)
+    yield index
+    await index.close()
+
+
+class TestMilvusLite(VectorIndexSuite):
+    @pytest.fixture
+    def name(self) -> str:
+        return f"vectors_{new_id()}"
+
+
+async def test_rows_are_found_across_flushes(server: MilvusLite, name: str) -> None:
+    index = MilvusVectors(server.uri, DIMENSION, flush=FlushPolicy(rows=8, idle_s=0.01))
+    await index.ensure(name)
+    for i in range(5):
+        await index.upsert(name, [_row(f"c{i}.{j}", i + 1) for j in range(4)])
+    await index.flush(name)
+    await index.upsert(name, [_row("c0.0", 9)])
+    assert await index.count(name, "t") == 20
+    hits = await index.search(name, "t", unit_vector(1), 30)
+    assert len({hit.chunk_id for hit in hits}) == len(hits) == 20
+    await index.close()
+
+
+async def test_acknowledged_rows_survive_a_kill_and_the_client_recovers(tmp_path: Path) -> None:
+    with milvus_lite(tmp_path) as server:
+        index = MilvusVectors(server.uri, DIMENSION, timeout_s=2.0)
+        await eventually(lambda: index.ensure("c"), on=TransientError)
+        await index.upsert("c", [_row("kept", 1), _row("dropped", 1, document_id="d2")])
+        await index.delete("c", "t", "d2")
+        server.kill()
+        with pytest.raises(TransientError):
+            await index.search("c", "t", unit_vector(1), 5)
+        server.start()
+        await eventually(lambda: index.ensure("c"), on=TransientError)
+        hits = await index.search("c", "t", unit_vector(1), 5)
+        assert [hit.chunk_id for hit in hits] == ["kept"]
+        await index.close()
+
+
+def _row(chunk_id: str, value: float, document_id: str = "d1") -> IndexRow:
+    return IndexRow(chunk_id, "t", document_id, 1, "", vector=unit_vector(1, value))

@@ -1,0 +1,161 @@
+"""What every search index must do, whatever its backend. Subclasses give the `index` fixture."""
+
+from collections.abc import Sequence
+
+import numpy as np
+import pytest
+
+from libs.documents.analysis import analyse
+from libs.storage.ports import IndexRow, KeywordIndex, Vector, VectorIndex
+
+DIMENSION = 8
+AWKWARD = "a\"\\' or 1 == 1 中文"
+
+
+def unit_vector(*values: float) -> Vector:
+    vector = np.zeros(DIMENSION, dtype=np.float32)
+    vector[: len(values)] = values
+    return np.asarray(vector / np.linalg.norm(vector), dtype=np.float32)
+
+
+class VectorIndexSuite:
+    @pytest.fixture
+    def name(self) -> str:
+        return "vectors_v1"
+
+    async def test_nearest_first_with_cosine_as_score(self, index: VectorIndex, name: str) -> None:
+        await index.upsert(name, [self._row("far", 0, 1), self._row("near", 1, 0.1)])
+        hits = await index.search(name, "t", unit_vector(1), 10)
+        assert [hit.chunk_id for hit in hits] == ["near", "far"]
+        assert hits[0].score == pytest.approx(1 / np.sqrt(1.01), abs=1e-4)
+        assert (hits[0].document_id, hits[0].generation) == ("d1", 1)
+
+    async def test_a_repeat_overwrites(self, index: VectorIndex, name: str) -> None:
+        await index.upsert(name, [self._row("c", 0, 1)])
+        await index.upsert(name, [self._row("c", 1, 0)])
+        hits = await index.search(name, "t", unit_vector(1), 10)
+        assert [round(hit.score, 4) for hit in hits] == [1.0]
+        assert await index.count(name, "t") == 1
+
+    async def test_tenants_never_meet(self, index: VectorIndex, name: str) -> None:
+        await index.upsert(name, [self._row("c", 1, tenant=AWKWARD), self._row("c", 1)])
+        await index.delete(name, "t", "d1")
+        assert await index.search(name, "t", unit_vector(1), 10) == []
+        assert [h.chunk_id for h in await index.search(name, AWKWARD, unit_vector(1), 10)] == ["c"]
+
+    async def test_domains_narrow_the_search(self, index: VectorIndex, name: str) -> None:
+        rows = [self._row("hr", 1, domain="hr"), self._row("it", 1, domain=AWKWARD)]
+        await index.upsert(name, rows)
+        found = await index.search(name, "t", unit_vector(1), 10, domains=[AWKWARD, "none"])
+        assert [hit.chunk_id for hit in found] == ["it"]
+
+    async def test_delete_keeps_the_wanted_generation(self, index: VectorIndex, name: str) -> None:
+        rows = [self._row("old", 1), self._row("new", 1, generation=2)]
+        await index.upsert(name, [*rows, self._row("other", 1, document_id="d2")])
+        await index.delete(name, "t", "d1", keep_generation=2)
+        hits = await index.search(name, "t", unit_vector(1), 10)
+        assert {hit.chunk_id for hit in hits} == {"new", "other"}
+        await index.delete(name, "t", "d1")
+        assert await index.count(name, "t", "d1") == 0
+        assert await index.count(name, "t") == 1
+
+    async def test_the_limit_holds(self, index: VectorIndex, name: str) -> None:
+        await index.upsert(name, [self._row(f"c{i}", 1, i / 100) for i in range(20)])
+        hits = await index.search(name, "t", unit_vector(1), 3)
+        assert [hit.chunk_id for hit in hits] == ["c0", "c1", "c2"]
+        assert await index.search(name, "t", unit_vector(1), 0) == []
+
+    @staticmethod
+    def _row(
+        chunk_id: str,
+        *vector: float,
+        tenant: str = "t",
+        document_id: str = "d1",
+        generation: int = 1,
+        domain: str = "",
+    ) -> IndexRow:
+        return IndexRow(
+            chunk_id, tenant, document_id, generation, domain, vector=unit_vector(*vector)
+        )
+
+
+class KeywordIndexSuite:
+    @pytest.fixture
+    def name(self) -> str:
+        return "keywords_v1"
+
+    @pytest.mark.parametrize(
+        ("text", "question"),
+        [
+            ("差旅费用的报销上限是每天500元", "出差报销上限"),
+            ("Travel expenses are reimbursed up to 500", "travelling expense"),
+            ("订单 A-2031 已发货", "a2031"),
+            ("依据 GB/T 19001 标准执行", "GB/T19001"),
+            ("合同总额为20,000元", "20000"),
+        ],
+    )
+    async def test_chinese_english_and_codes_are_found(
+        self, index: KeywordIndex, name: str, text: str, question: str
+    ) -> None:
+        await index.upsert(name, [row("right", text), row("wrong", "无关 unrelated 内容")])
+        hits = await index.search(name, "t", analyse(question), 10)
+        assert [hit.chunk_id for hit in hits] == ["right"]
+
+    async def test_rare_terms_weigh_more(self, index: KeywordIndex, name: str) -> None:
+        rows = [row(f"c{i}", f"common words {i}") for i in range(10)]
+        await index.upsert(name, [*rows, row("rare", "common zebra")])
+        hits = await index.search(name, "t", analyse("common zebra"), 3)
+        assert hits[0].chunk_id == "rare"
+        assert hits[0].score > 2 * hits[1].score
+
+    async def test_a_repeat_overwrites(self, index: KeywordIndex, name: str) -> None:
+        await index.upsert(name, [row("c", "old wording")])
+        await index.upsert(name, [row("c", "new wording")])
+        assert await index.search(name, "t", analyse("old"), 10) == []
+        assert len(await index.search(name, "t", analyse("wording"), 10)) == 1
+
+    async def test_tenants_never_meet(self, index: KeywordIndex, name: str) -> None:
+        await index.upsert(name, [row("c", "secret", tenant=AWKWARD), row("c", "secret")])
+        await index.delete(name, "t", "d1")
+        assert await index.search(name, "t", ["secret"], 10) == []
+        assert len(await index.search(name, AWKWARD, ["secret"], 10)) == 1
+        assert (await index.frequencies(name, "t", ["secret"])).rows == {"secret": 0}
+
+    async def test_domains_narrow_the_search(self, index: KeywordIndex, name: str) -> None:
+        await index.upsert(name, [row("hr", "leave", domain="hr"), row("it", "leave", domain="it")])
+        hits = await index.search(name, "t", ["leav"], 10, domains=["it", "none"])
+        assert [hit.chunk_id for hit in hits] == ["it"]
+
+    async def test_delete_keeps_the_wanted_generation(self, index: KeywordIndex, name: str) -> None:
+        rows = [row("old", "text"), row("new", "text", generation=2)]
+        await index.upsert(name, [*rows, row("other", "text", document_id="d2")])
+        await index.delete(name, "t", "d1", keep_generation=2)
+        hits = await index.search(name, "t", ["text"], 10)
+        assert {hit.chunk_id for hit in hits} == {"new", "other"}
+        await index.delete(name, "t", "d1")
+        assert await index.count(name, "t", "d1") == 0
+        assert await index.count(name, "t") == 1
+
+    async def test_frequencies_count_rows_not_occurrences(
+        self, index: KeywordIndex, name: str
+    ) -> None:
+        await index.upsert(name, [row("a", "apple apple pear"), row("b", "apple")])
+        known = await index.frequencies(name, "t", ["appl", "pear", "plum"])
+        assert (known.total, dict(known.rows)) == (2, {"appl": 2, "pear": 1, "plum": 0})
+
+    async def test_no_terms_find_nothing(self, index: KeywordIndex, name: str) -> None:
+        await index.upsert(name, [row("c", "text")])
+        assert await index.search(name, "t", [], 10) == []
+
+
+def row(
+    chunk_id: str,
+    text: str,
+    *,
+    tenant: str = "t",
+    document_id: str = "d1",
+    generation: int = 1,
+    domain: str = "",
+) -> IndexRow:
+    terms: Sequence[str] = analyse(text)
+    return IndexRow(chunk_id, tenant, document_id, generation, domain, terms=terms)

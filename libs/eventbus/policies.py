@@ -1,16 +1,16 @@
 """How messages are retried, committed, dead-lettered and held back."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 
 @dataclass(frozen=True, slots=True)
 class RetryPolicy:
     """Exponential backoff with full jitter between tries of one message."""
 
-    max_attempts: int = 5  # tries in all for transient errors
+    max_attempts: int = 8  # tries in all for transient errors
     max_bug_attempts: int = 3  # tries in all for errors nobody foresaw
     base_delay_s: float = 0.5
-    max_delay_s: float = 30.0
+    max_delay_s: float = 60.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,7 +24,7 @@ class DeadLetterPolicy:
 class CommitPolicy:
     """Offsets go out after this many finished messages or this much time."""
 
-    max_messages: int = 500
+    max_messages: int = 5_000
     max_interval_s: float = 0.5
 
 
@@ -32,6 +32,18 @@ class CommitPolicy:
 class FlowPolicy:
     """Bounds on work in flight. A partition over its bound is paused, never dropped."""
 
-    max_in_flight: int = 64  # handlers suspended at once in this consumer
-    max_buffered_per_partition: int = 500
+    max_in_flight: int = 64  # handlers suspended at once, in each lane
+    max_buffered_per_partition: int = 500  # fetched, not yet finished
+    max_uncommitted_per_partition: int = 20_000  # fetched since the oldest unfinished one
+    max_poll_records: int = 500
     drain_timeout_s: float = 20.0
+
+
+@dataclass(frozen=True, slots=True)
+class Policies:
+    """All policies of one consumer."""
+
+    retry: RetryPolicy = field(default_factory=RetryPolicy)
+    dead_letter: DeadLetterPolicy = field(default_factory=DeadLetterPolicy)
+    commit: CommitPolicy = field(default_factory=CommitPolicy)
+    flow: FlowPolicy = field(default_factory=FlowPolicy)

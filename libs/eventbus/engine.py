@@ -1,0 +1,105 @@
+"""The engine behind every consumer: fed with records, it says what may be committed."""
+
+import asyncio
+from collections.abc import Collection, Sequence
+
+import structlog
+
+from libs.eventbus.ledger import Ledger
+from libs.eventbus.limit import DeadLetterLimit
+from libs.eventbus.message import Place, Record
+from libs.eventbus.ordering import KeyedWorkers
+from libs.eventbus.policies import Policies
+from libs.eventbus.processing import Processor
+from libs.eventbus.progress import Progress
+from libs.eventbus.retrying import Holding
+from libs.eventbus.subscriptions import Subscriptions
+
+log = structlog.get_logger(__name__)
+
+
+class Engine:
+    """Runs the records of the partitions it is given. It knows no broker."""
+
+    def __init__(
+        self,
+        subscriptions: Subscriptions,
+        ledger: Ledger,
+        policies: Policies,
+        lanes: dict[str, str],
+        holding: Holding | None = None,
+    ) -> None:
+        """`lanes` maps every topic to the lane whose in-flight bound it shares."""
+        self.limit = DeadLetterLimit(policies.dead_letter.max_consecutive)
+        self.holding = holding or Holding()
+        self.crash: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._flow = policies.flow
+        self._lanes = lanes
+        self._partitions: dict[Place, Progress] = {}
+        by_type = {subscription.event_type: subscription for subscription in subscriptions}
+        processor = Processor(by_type, ledger, policies.retry, self.limit, self.holding)
+        self._workers = KeyedWorkers(processor.process, self._flow.max_in_flight, self._crashed)
+
+    def feed(self, place: Place, records: Sequence[Record]) -> None:
+        """Take over fetched records, which are in offset order."""
+        progress = self._partitions.get(place)
+        if progress is None:
+            progress = self._partitions[place] = Progress(place, self._lanes[place[0]])
+        self._workers.submit(progress, progress.take(records))
+
+    def is_full(self, place: Place) -> bool:
+        """Whether the partition must not be fetched from now."""
+        progress = self._partitions.get(place)
+        return progress is not None and (
+            progress.unfinished_count >= self._flow.max_buffered_per_partition
+            or progress.window_count >= self._flow.max_uncommitted_per_partition
+        )
+
+    def offsets(self) -> dict[Place, int]:
+        """What may be committed: for each partition the offset of its oldest unfinished record."""
+        marks = {place: progress.next_offset for place, progress in self._partitions.items()}
+        return {place: mark for place, mark in marks.items() if mark is not None}
+
+    @property
+    def finished_count(self) -> int:
+        """Records finished so far in the partitions that are held."""
+        return sum(progress.finished_count for progress in self._partitions.values())
+
+    @property
+    def unfinished_count(self) -> int:
+        return sum(progress.unfinished_count for progress in self._partitions.values())
+
+    async def pause(self, timeout_s: float) -> None:
+        """Drop what has not started; wait up to `timeout_s` for what has."""
+        held = set(self._partitions.values())
+        self._workers.drop(held)
+        running = self._workers.running(held)
+        if running:
+            await asyncio.wait(running, timeout=timeout_s)
+
+    def keep_only(self, places: Collection[Place]) -> None:
+        """Partitions that went to somebody else: cut off what runs, as it starts again there."""
+        gone = {p for place, p in self._partitions.items() if place not in places}
+        self._workers.drop(gone)
+        for task in self._workers.running(gone):
+            task.cancel()
+        for progress in gone:
+            del self._partitions[progress.place]
+
+    def start_over(self) -> None:
+        """The log is new: offsets mean nothing any more. What is running ends by itself."""
+        self._workers.drop(set(self._partitions.values()))
+        self._partitions.clear()
+
+    async def quiet(self) -> None:
+        """Wait until nothing is queued or running."""
+        await self._workers.quiet()
+
+    async def close(self) -> None:
+        """Cut off what still runs; it counts as not done."""
+        await self._workers.cancel()
+
+    def _crashed(self, error: BaseException) -> None:
+        log.error("engine_crashed", exc_info=error)
+        if not self.crash.done():
+            self.crash.set_exception(error)

@@ -1,0 +1,91 @@
+"""Retries and dead letters as SQL rows: the record that survives an in-memory broker."""
+
+import hashlib
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from sqlalchemy import insert, select
+
+from libs.contracts import OutgoingRecord
+from libs.contracts.topology import dead_letter_topic, retry_topic
+from libs.eventbus.message import ATTEMPT, ORIGIN, Record, attempt_of, key_text, origin_of
+from libs.eventbus.message import text_headers as headers_of
+from libs.eventbus.subscriptions import Failure
+from libs.kernel import now_us
+from libs.storage.sql import Database
+from libs.storage.sql.tables import dead_letters
+
+MAX_KEY_CHARS = 191
+MAX_REASON_CHARS = 64
+MAX_DETAIL_CHARS = 4_000
+
+
+@dataclass(frozen=True, slots=True)
+class Ledger:
+    """Writes what becomes of a group's messages that did not succeed."""
+
+    db: Database
+    group_id: str
+    base_topics: dict[str, str]  # every topic read -> the topic it is a lane or retry of
+    clock_us: Callable[[], int] = now_us
+
+    async def retry(self, record: Record, delay_s: float) -> None:
+        """Deliver the message again, as its next attempt, after `delay_s` seconds."""
+        headers = headers_of(record) | {
+            ATTEMPT: str(attempt_of(record) + 1),
+            ORIGIN: "/".join(map(str, origin_of(record))),
+        }
+        topic = retry_topic(self.base_topics[record.topic], self.group_id)
+        again = OutgoingRecord(topic, _key(record), record.value or b"", headers)
+        async with self.db.work() as sql:
+            await sql.emit_record(again, not_before=self.clock_us() + int(delay_s * 1e6))
+
+    async def dead_letter(self, record: Record, tenant: str, failure: Failure) -> None:
+        """Record the message as given up; writing it twice leaves one row and one record."""
+        row = self._row(record, tenant, failure)
+        async with self.db.work() as sql:
+            known = await sql.scalar(select(dead_letters.c.id).where(dead_letters.c.id == row["id"]))
+            if known is None:
+                await sql.execute(insert(dead_letters).values(**row))
+                await sql.emit_record(self._dead_record(record, failure))
+
+    def _row(self, record: Record, tenant: str, failure: Failure) -> dict[str, Any]:
+        origin = origin_of(record)
+        return {
+            "id": _letter_id(self.group_id, record),
+            "tenant": tenant,
+            "topic": self.base_topics[record.topic],
+            "group_id": self.group_id,
+            "partition": origin[1],
+            "offset": origin[2],
+            "key": _key(record),
+            "value": record.value or b"",
+            "headers": headers_of(record),
+            "reason": failure.reason[:MAX_REASON_CHARS],
+            "detail": failure.detail[:MAX_DETAIL_CHARS],
+            "attempts": failure.attempts,
+            "created_at": self.clock_us(),
+        }
+
+    def _dead_record(self, record: Record, failure: Failure) -> OutgoingRecord:
+        topic, partition, offset = origin_of(record)
+        headers = headers_of(record) | {
+            "dlq_reason": failure.reason,
+            "dlq_topic": topic,
+            "dlq_partition": str(partition),
+            "dlq_offset": str(offset),
+            "dlq_attempts": str(failure.attempts),
+        }
+        target = dead_letter_topic(self.base_topics[record.topic], self.group_id)
+        return OutgoingRecord(target, _key(record), record.value or b"", headers)
+
+
+def _key(record: Record) -> str:
+    return key_text(record)[:MAX_KEY_CHARS]
+
+
+def _letter_id(group_id: str, record: Record) -> str:
+    # The same delivery gives the same id; the time tells apart two logs with equal offsets.
+    place = f"{group_id}|{record.topic}|{record.partition}|{record.offset}|{record.timestamp}|"
+    return hashlib.sha256(place.encode() + (record.value or b"")).hexdigest()[:32]

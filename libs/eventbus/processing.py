@@ -1,0 +1,148 @@
+"""The whole life of one delivered message: decode, handle, and what an error leads to."""
+
+import asyncio
+from dataclasses import dataclass
+from typing import Any
+
+import structlog
+
+from libs.contracts import decode
+from libs.eventbus.ledger import Ledger
+from libs.eventbus.limit import DeadLetterLimit
+from libs.eventbus.message import Record, attempt_of
+from libs.eventbus.ordering import AbandonedError
+from libs.eventbus.policies import RetryPolicy
+from libs.eventbus.retrying import Holding, backoff_s
+from libs.eventbus.subscriptions import Failure, Subscription
+from libs.kernel import PermanentError, TransientError
+
+log = structlog.get_logger(__name__)
+
+MAX_HOOK_ATTEMPTS = 3  # for a `failed` hook with a bug; a transient error is held instead
+
+
+@dataclass(slots=True)
+class Processor:
+    """Takes one record to an end after which its offset may be committed.
+
+    Returns when its effects, its retry or its failure are safe. Raises only CancelledError, or
+    AbandonedError when the consumer was stopped by a run of dead letters.
+    """
+
+    subscriptions: dict[type[Any], Subscription]
+    ledger: Ledger
+    retry: RetryPolicy
+    limit: DeadLetterLimit
+    holding: Holding
+
+    async def process(self, record: Record) -> None:
+        try:
+            event = decode(record.value or b"")
+            subscription = self.subscriptions[type(event)]
+        except Exception as exc:  # noqa: BLE001 - poison: no error may stop the partition
+            await self._dead_letter(record, None, _undecodable(record, exc))
+            return
+        try:
+            await subscription.handle(event)
+        except asyncio.CancelledError:
+            if _is_being_cancelled():
+                raise
+            await self._bug(record, event, RuntimeError("the handler awaited a cancelled task"))
+        except PermanentError as exc:
+            await self._permanent(record, event, exc)
+        except TransientError as exc:
+            await self._transient(record, event, exc)
+        except Exception as exc:  # noqa: BLE001 - a bug of the handler
+            await self._bug(record, event, exc)
+        else:
+            self.limit.ended_well()
+
+    async def _permanent(self, record: Record, event: Any, exc: PermanentError) -> None:
+        failure = Failure(exc.reason, exc.detail, attempt_of(record), permanent=True)
+        log.info("message_failed", reason=exc.reason, detail=exc.detail)
+        hook_error = await self._call_hook(event, failure)
+        if hook_error is None and self.subscriptions[type(event)].failed is not None:
+            self.limit.ended_well()
+        else:
+            await self._dead_letter(record, event, _with_hook_error(failure, hook_error))
+
+    async def _transient(self, record: Record, event: Any, exc: Exception) -> None:
+        await self._again(record, event, exc, "retries-exhausted", self.retry.max_attempts)
+
+    async def _bug(self, record: Record, event: Any, exc: Exception) -> None:
+        log.error("handler_failed", exc_info=exc)
+        await self._again(record, event, exc, "internal-error", self.retry.max_bug_attempts)
+
+    async def _again(
+        self, record: Record, event: Any, exc: Exception, reason: str, max_attempts: int
+    ) -> None:
+        attempt = attempt_of(record)
+        if attempt < max_attempts:
+            delay_s = backoff_s(self.retry, attempt)
+            log.warning("message_retried", attempt=attempt, delay_s=delay_s, error=repr(exc))
+            await self.holding.until_done(lambda: self.ledger.retry(record, delay_s), "retry")
+            return
+        failure = Failure(reason, f"{type(exc).__name__}: {exc}", attempt, permanent=False)
+        hook_error = await self._call_hook(event, failure)
+        await self._dead_letter(record, event, _with_hook_error(failure, hook_error))
+
+    async def _dead_letter(self, record: Record, event: Any, failure: Failure) -> None:
+        if self.limit.reached.is_set():
+            raise AbandonedError
+        tenant = getattr(event, "tenant", "")
+        log.error("message_dead_lettered", reason=failure.reason, detail=failure.detail)
+        await self.holding.until_done(
+            lambda: self.ledger.dead_letter(record, tenant, failure), "dead letter"
+        )
+        self.limit.dead_lettered()
+
+    async def _call_hook(self, event: Any, failure: Failure) -> Exception | None:
+        """Let the entity end in a failed state. Returns the error of a hook that cannot."""
+        hook = self.subscriptions[type(event)].failed
+        if hook is None:
+            return None
+        call = _HookCall(hook, event, failure)
+        await self.holding.until_done(call.attempt, "failed hook")
+        return call.error
+
+
+class _HookCall:
+    """One event's `failed` hook: raises while it should be tried again, then keeps the error."""
+
+    def __init__(self, hook: Any, event: Any, failure: Failure) -> None:
+        self._hook, self._event, self._failure = hook, event, failure
+        self._bugs = 0
+        self.error: Exception | None = None
+
+    async def attempt(self) -> None:
+        try:
+            await self._hook(self._event, self._failure)
+        except TransientError:
+            raise
+        except Exception as exc:
+            self._bugs += 1
+            if self._bugs < MAX_HOOK_ATTEMPTS:
+                raise
+            log.exception("failed_hook_failed")
+            self.error = exc
+
+
+def _is_being_cancelled() -> bool:
+    task = asyncio.current_task()
+    return task is not None and task.cancelling() > 0
+
+
+def _undecodable(record: Record, exc: Exception) -> Failure:
+    if isinstance(exc, PermanentError):
+        return Failure(exc.reason, exc.detail, attempt_of(record), permanent=True)
+    if isinstance(exc, KeyError):
+        detail = f"nothing here handles {exc.args[0]}"
+        return Failure("unexpected-event", detail, attempt_of(record), permanent=True)
+    return Failure("undecodable", repr(exc), attempt_of(record), permanent=True)
+
+
+def _with_hook_error(failure: Failure, error: Exception | None) -> Failure:
+    if error is None:
+        return failure
+    detail = f"{failure.detail}; recording the failure failed too: {error!r}"
+    return Failure(failure.reason, detail, failure.attempts, failure.permanent)

@@ -1,0 +1,29 @@
+"""The event runtime: subscriptions, consumers and their policies, broadcast listeners."""
+
+from libs.eventbus.admin import apply_topics
+from libs.eventbus.connection import KafkaConnection
+from libs.eventbus.consumer import Consumer
+from libs.eventbus.listening import Listener
+from libs.eventbus.policies import (
+    CommitPolicy,
+    DeadLetterPolicy,
+    FlowPolicy,
+    Policies,
+    RetryPolicy,
+)
+from libs.eventbus.subscriptions import Failure, Subscription, Subscriptions
+
+__all__ = [
+    "CommitPolicy",
+    "Consumer",
+    "DeadLetterPolicy",
+    "Failure",
+    "FlowPolicy",
+    "KafkaConnection",
+    "Listener",
+    "Policies",
+    "RetryPolicy",
+    "Subscription",
+    "Subscriptions",
+    "apply_topics",
+]

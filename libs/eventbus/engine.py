@@ -14,6 +14,7 @@ from libs.eventbus.processing import Processor
 from libs.eventbus.progress import Progress
 from libs.eventbus.retrying import Holding
 from libs.eventbus.subscriptions import Subscriptions
+from libs.eventbus.waiting import until_any
 
 log = structlog.get_logger(__name__)
 
@@ -32,7 +33,8 @@ class Engine:
         """`lanes` maps every topic to the lane whose in-flight bound it shares."""
         self.limit = DeadLetterLimit(policies.dead_letter.max_consecutive)
         self.holding = holding or Holding()
-        self.crash: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._crash = asyncio.Event()
+        self._error: BaseException | None = None
         self._flow = policies.flow
         self._lanes = lanes
         self._partitions: dict[Place, Progress] = {}
@@ -69,6 +71,12 @@ class Engine:
     def unfinished_count(self) -> int:
         return sum(progress.unfinished_count for progress in self._partitions.values())
 
+    async def stopped(self) -> None:
+        """Wait until a run of dead letters stops the work. Raises: what crashed it."""
+        await until_any(self.limit.reached.wait(), self._crash.wait())
+        if self._error is not None:
+            raise self._error
+
     async def pause(self, timeout_s: float) -> None:
         """Drop what has not started; wait up to `timeout_s` for what has."""
         held = set(self._partitions.values())
@@ -101,5 +109,5 @@ class Engine:
 
     def _crashed(self, error: BaseException) -> None:
         log.error("engine_crashed", exc_info=error)
-        if not self.crash.done():
-            self.crash.set_exception(error)
+        self._error = error
+        self._crash.set()

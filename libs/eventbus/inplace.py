@@ -25,13 +25,12 @@ class Resumed:
         run, send, throw = self._context.run, self._coroutine.send, self._coroutine.throw
         waits_for = self._waits_for
         while True:
+            error: BaseException | None = None
             try:
-                value = yield waits_for
+                yield waits_for
             except BaseException as exc:  # noqa: BLE001 - it belongs to the coroutine
-                step, argument = throw, exc
-            else:
-                step, argument = send, value
+                error = exc
             try:
-                waits_for = run(step, argument)
+                waits_for = run(send, None) if error is None else run(throw, error)
             except StopIteration:
                 return

@@ -45,7 +45,9 @@ class Ledger:
         """Record the message as given up; writing it twice leaves one row and one record."""
         row = self._row(record, tenant, failure)
         async with self.db.work() as sql:
-            known = await sql.scalar(select(dead_letters.c.id).where(dead_letters.c.id == row["id"]))
+            known = await sql.scalar(
+                select(dead_letters.c.id).where(dead_letters.c.id == row["id"])
+            )
             if known is None:
                 await sql.execute(insert(dead_letters).values(**row))
                 await sql.emit_record(self._dead_record(record, failure))

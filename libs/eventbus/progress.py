@@ -14,7 +14,15 @@ class Progress:
     above the mark, is not started again when it is fetched again.
     """
 
-    __slots__ = ("_done", "_fetched_up_to", "_forgotten", "_open", "finished_count", "lane", "place")
+    __slots__ = (
+        "_done",
+        "_fetched_up_to",
+        "_forgotten",
+        "_open",
+        "finished_count",
+        "lane",
+        "place",
+    )
 
     def __init__(self, place: Place, lane: str = "") -> None:
         self.place = place

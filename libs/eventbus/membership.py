@@ -1,0 +1,127 @@
+"""One stay in a consumer group: polls, hands over, commits, and leaves in good order."""
+
+import asyncio
+from contextlib import suppress
+from typing import Any
+
+import structlog
+from aiokafka import AIOKafkaConsumer, ConsumerRebalanceListener, TopicPartition
+from aiokafka.errors import KafkaError
+
+from libs.eventbus.engine import Engine
+from libs.eventbus.policies import Policies
+from libs.eventbus.waiting import until_any
+
+log = structlog.get_logger(__name__)
+
+POLL_MS = 200
+FULL_POLL_MS = 20  # while a partition is held back: how soon it is looked at again
+BROKER_TIMEOUT_S = 5.0
+# Stands for "no partition": the client takes an empty list to mean all of them.
+NOWHERE = TopicPartition("", -1)
+
+Batches = dict[TopicPartition, list[Any]]
+
+
+class Membership(ConsumerRebalanceListener):
+    """Feeds the engine from one group client for as long as `run` is not cancelled.
+
+    The poll loop never waits for handlers. A full partition is left out of the polls, so its
+    records stay with the client and the broker; the group keeps seeing a live member.
+    """
+
+    def __init__(
+        self,
+        client: AIOKafkaConsumer,
+        engine: Engine,
+        policies: Policies,
+        *,
+        revoke_timeout_s: float,
+        from_beginning: bool,
+    ) -> None:
+        """`from_beginning`: offsets committed before are void, the log is a new one."""
+        self.joined = asyncio.Event()
+        self._client = client
+        self._engine = engine
+        self._flow = policies.flow
+        self._commit = policies.commit
+        self._revoke_timeout_s = revoke_timeout_s
+        self._from_beginning = from_beginning
+        self._committed: dict[TopicPartition, int] = {}
+        self._commit_due = asyncio.Event()
+        self._committing = asyncio.Lock()
+
+    async def run(self) -> None:
+        """Poll and commit until cancelled. Raises: KafkaError: the membership is broken."""
+        await until_any(self._poll(), self._commit_regularly())
+
+    async def leave(self, drain_timeout_s: float) -> None:
+        """Finish what runs within the bound, commit, leave the group."""
+        await self._engine.pause(drain_timeout_s)
+        await self.commit()
+        with suppress(TimeoutError, KafkaError):
+            await asyncio.wait_for(self._client.stop(), BROKER_TIMEOUT_S)
+
+    async def on_partitions_revoked(self, revoked: set[TopicPartition]) -> None:
+        if revoked:
+            await self._engine.pause(self._revoke_timeout_s)
+            await self.commit()
+
+    async def on_partitions_assigned(self, assigned: set[TopicPartition]) -> None:
+        self._engine.keep_only(assigned)
+        self._committed.clear()
+        if self._from_beginning:
+            self._from_beginning = False
+            for partition in assigned:
+                self._client.seek(partition, 0)
+        log.info("partitions_assigned", count=len(assigned))
+        self.joined.set()
+
+    async def _poll(self) -> None:
+        committed_at_count = 0
+        while True:
+            for partition, records in (await self._next()).items():
+                self._engine.feed(partition, records)
+            if self._engine.finished_count - committed_at_count >= self._commit.max_messages:
+                committed_at_count = self._engine.finished_count
+                self._commit_due.set()
+            await asyncio.sleep(0)  # the client does not wait while it has records: workers first
+
+    async def _next(self) -> Batches:
+        assigned = self._client.assignment()
+        room = [partition for partition in assigned if not self._engine.is_full(partition)]
+        max_records = self._flow.max_poll_records
+        if len(room) == len(assigned):
+            batches: Batches = await self._client.getmany(
+                timeout_ms=POLL_MS, max_records=max_records
+            )
+        else:
+            batches = await self._client.getmany(
+                *(room or [NOWHERE]), timeout_ms=FULL_POLL_MS, max_records=max_records
+            )
+        return batches
+
+    async def _commit_regularly(self) -> None:
+        while True:
+            with suppress(TimeoutError):
+                await asyncio.wait_for(self._commit_due.wait(), self._commit.max_interval_s)
+            self._commit_due.clear()
+            await self.commit()
+
+    async def commit(self) -> None:
+        """Commit the low-water marks of the partitions held. Failing is harmless: they repeat."""
+        async with self._committing:
+            assigned = self._client.assignment()
+            marks = {
+                partition: mark
+                for partition, mark in self._engine.offsets().items()
+                if partition in assigned and self._committed.get(partition) != mark
+            }
+            if not marks:
+                return
+            try:
+                await asyncio.wait_for(self._client.commit(marks), BROKER_TIMEOUT_S)
+            except (KafkaError, TimeoutError) as exc:
+                log.warning("commit_failed", error=repr(exc))
+            else:
+                self._committed.update(marks)

@@ -1,0 +1,42 @@
+"""How an object key becomes a safe file path, and back.
+
+A key is one to many segments joined by `/`. On disk every character outside `a-z 0-9 _ - .` is
+percent-encoded (capital letters too, for file systems that ignore case), and a segment too long
+for a file name goes on in a folder below, marked by `~`, so the mapping can always be undone.
+"""
+
+import re
+from urllib.parse import unquote
+
+MAX_KEY_BYTES = 1024  # as in S3
+MAX_NAME_BYTES = 200
+
+_UNSAFE = re.compile(r"[^a-z0-9_.-]|^\.")
+
+
+def key_to_path(key: str) -> str:
+    """The relative path of a key.
+
+    Raises: ValueError for keys with an empty, `.` or `..` segment or of more than 1024 bytes.
+    """
+    if len(key.encode()) > MAX_KEY_BYTES:
+        raise ValueError(f"object key longer than {MAX_KEY_BYTES} bytes")
+    segments = key.split("/")
+    if any(segment in {"", ".", ".."} for segment in segments):
+        raise ValueError(f"object key with an empty or dotted segment: {key!r}")
+    return "/".join(_encode(segment) for segment in segments)
+
+
+def path_to_key(path: str) -> str:
+    """The key whose relative path this is."""
+    return unquote(path.replace("~/", ""))
+
+
+def _encode(segment: str) -> str:
+    name = _UNSAFE.sub(_percent, segment)
+    parts = [name[i : i + MAX_NAME_BYTES] for i in range(0, len(name), MAX_NAME_BYTES)]
+    return "~/".join(parts)
+
+
+def _percent(match: re.Match[str]) -> str:
+    return "".join(f"%{byte:02x}" for byte in match.group().encode())

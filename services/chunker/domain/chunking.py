@@ -1,0 +1,74 @@
+"""A parsed document as parents (to answer from) and children (to find)."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from libs.documents.model import BlockKind, Chunk, ParsedDocument
+from libs.documents.plain import strip_span
+from libs.kernel import chunk_id
+from services.chunker.domain.plan import ChunkPlan
+from services.chunker.domain.spans import Atom, Span
+from services.chunker.domain.structure import atoms_of, pack
+
+
+@dataclass(frozen=True, slots=True)
+class ChunkSet:
+    """Every visible character of the text is in exactly one parent and exactly one child."""
+
+    parents: list[Chunk]
+    children: list[Chunk]
+
+
+def chunk_document(
+    document: ParsedDocument, plan: ChunkPlan, document_id: str, generation: int
+) -> ChunkSet:
+    """Cut a document by its plan; the same input gives the same chunks with the same ids.
+
+    Linear in the length of the text. Children lie inside their parent.
+    """
+    chunks = ChunkSet([], [])
+    for ordinal, parent in enumerate(_parents(document, plan)):
+        parent_id = chunk_id(document_id, generation, ordinal, parent=True)
+        chunks.parents.append(_chunk(document.text, parent, parent_id, ordinal, None))
+        for child in _children(document.text, parent, plan):
+            at = len(chunks.children)
+            child_id = chunk_id(document_id, generation, at)
+            chunks.children.append(_chunk(document.text, child, child_id, at, parent_id))
+    return chunks
+
+
+def _parents(document: ParsedDocument, plan: ChunkPlan) -> Iterator[Span]:
+    atoms: Iterator[Atom] = atoms_of(document)
+    if "structure" not in plan.strategies:
+        whole = strip_span(document.text, 0, len(document.text))
+        atoms = (Atom(BlockKind.PARAGRAPH, start, end, None, ()) for start, end in whole)
+    return pack(
+        document.text,
+        atoms,
+        max_chars=plan.parent_max_chars,
+        min_chars=plan.parent_min_chars,
+        whole_max_chars=plan.parent_max_chars,
+    )
+
+
+def _children(text: str, parent: Span, plan: ChunkPlan) -> Iterator[Span]:
+    return pack(
+        text,
+        parent.atoms,
+        max_chars=plan.child_max_chars,
+        min_chars=plan.child_max_chars // 3,
+        whole_max_chars=plan.table_max_chars,
+    )
+
+
+def _chunk(text: str, span: Span, id_: str, ordinal: int, parent_id: str | None) -> Chunk:
+    return Chunk(
+        chunk_id=id_,
+        ordinal=ordinal,
+        text=text[span.start : span.end],
+        start=span.start,
+        end=span.end,
+        page=span.atoms[0].page,
+        heading_path=span.heading_path,
+        parent_id=parent_id,
+    )

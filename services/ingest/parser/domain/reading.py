@@ -1,0 +1,69 @@
+"""One file to one document: choose who reads it, read it, judge what came out."""
+
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+from libs.documents.builder import BlockBuilder, TooLongError
+from libs.documents.encodings import decode_text
+from libs.documents.markdown import read_markdown
+from libs.documents.model import BlockKind, ParsedDocument
+from libs.documents.normalise import replacement_share
+from libs.documents.plain import read_plain
+from libs.documents.tables import read_csv
+from services.ingest.parser.domain.refusals import refusal
+from services.ingest.parser.domain.sniffing import Reader, choose_reader
+
+MAX_REPLACEMENT_SHARE = 0.05
+
+TikaReader = Callable[[Path, int], ParsedDocument]
+
+
+def read_document(
+    path: Path, name: str, media_type: str, *, max_chars: int, tika: TikaReader
+) -> ParsedDocument:
+    """The document in a file; `name` and `media_type` are hints.
+
+    Raises: PermanentError with one of the reasons in `refusals`.
+    """
+    reader = choose_reader(path, name, media_type)
+    if reader is Reader.TIKA:
+        document = tika(path, max_chars)
+    else:
+        if path.stat().st_size > 4 * max_chars:
+            raise refusal("too-large")
+        document = _read_text(reader, decode_text(path.read_bytes()).text, max_chars)
+    return _judged(document)
+
+
+def _read_text(reader: Reader, source: str, max_chars: int) -> ParsedDocument:
+    if len(source) > max_chars:
+        raise refusal("too-large")
+    match reader:
+        case Reader.MARKDOWN:
+            text, blocks = read_markdown(source)
+            media_type = "text/markdown"
+        case Reader.CSV:
+            builder = BlockBuilder(max_chars)
+            try:
+                builder.add(BlockKind.TABLE, read_csv(source))
+            except TooLongError as exc:
+                raise refusal("too-large") from exc
+            text, blocks, media_type = builder.text, builder.blocks, "text/csv"
+        case _:
+            text, blocks = read_plain(source)
+            media_type = "text/plain"
+    tables = sum(block.kind is BlockKind.TABLE for block in blocks)
+    return ParsedDocument(text=text, blocks=blocks, media_type=media_type, table_count=tables)
+
+
+def _judged(document: ParsedDocument) -> ParsedDocument:
+    if not document.text.strip():
+        raise refusal("empty")
+    share = replacement_share(document.text)
+    if share > MAX_REPLACEMENT_SHARE:
+        raise refusal("undecodable-text")
+    if share:
+        warning = f"{share:.2%} of the characters could not be read"
+        return replace(document, warnings=[*document.warnings, warning])
+    return document

@@ -1,0 +1,84 @@
+"""What a file is, by its first bytes before its name: names lie, and archives must not open."""
+
+import zipfile
+from enum import StrEnum
+from pathlib import Path, PurePath
+
+from services.ingest.parser.domain.refusals import refusal
+
+_HEAD_BYTES = 8192
+_IMAGES = (b"\xff\xd8\xff", b"\x89PNG", b"GIF8", b"II*\0", b"MM\0*", b"BM", b"\0\0\x01\0")
+_ARCHIVES = (b"7z\xbc\xaf\x27\x1c", b"Rar!", b"\x1f\x8b", b"BZh", b"\xfd7zXZ", b"\x28\xb5\x2f\xfd")
+_BINARIES = (b"%PDF", b"PK\x03\x04", b"\xd0\xcf\x11\xe0", b"{\\rtf")
+# Members that make a ZIP file a document.
+_DOCUMENT_MEMBERS = (
+    "[content_types].xml",
+    "mimetype",
+    "meta-inf/container.xml",
+    "index/",
+    "index.",
+)
+
+_BY_SUFFIX = {
+    ".md": "markdown",
+    ".markdown": "markdown",
+    ".csv": "csv",
+    ".tsv": "csv",
+    ".txt": "plain",
+    ".text": "plain",
+    ".log": "plain",
+    ".rst": "plain",
+    ".org": "plain",
+    ".vtt": "plain",
+    ".srt": "plain",
+}
+_BY_MEDIA_TYPE = {
+    "text/markdown": "markdown",
+    "text/csv": "csv",
+    "text/tab-separated-values": "csv",
+    "text/plain": "plain",
+}
+
+
+class Reader(StrEnum):
+    """Who reads a file: one of our own readers, or Tika."""
+
+    PLAIN = "plain"
+    MARKDOWN = "markdown"
+    CSV = "csv"
+    TIKA = "tika"
+
+
+def choose_reader(path: Path, name: str, media_type: str) -> Reader:
+    """Who reads this file.
+
+    Raises: PermanentError `empty`, `no-text-layer` for pictures, `unsupported-archive`.
+    """
+    with path.open("rb") as file:
+        head = file.read(_HEAD_BYTES)
+    if not head.strip(b" \t\r\n\0"):
+        raise refusal("empty")
+    if head.startswith(_IMAGES) and not _is_text(head):
+        raise refusal("no-text-layer")
+    if head.startswith(_ARCHIVES) or head[257:262] == b"ustar":
+        raise refusal("unsupported-archive")
+    if head.startswith(b"PK\x03\x04") and _is_plain_zip(path):
+        raise refusal("unsupported-archive")
+    if head.startswith(_BINARIES):
+        return Reader.TIKA
+    suffix = PurePath(name).suffix.lower()
+    known = _BY_SUFFIX.get(suffix) or (None if suffix else _BY_MEDIA_TYPE.get(media_type))
+    return Reader(known) if known else Reader.TIKA
+
+
+def _is_text(head: bytes) -> bool:
+    return b"\0" not in head and all(byte >= 32 or byte in b"\t\r\n" for byte in head[:64])
+
+
+def _is_plain_zip(path: Path) -> bool:
+    try:
+        with zipfile.ZipFile(path) as archive:
+            names = [name.lower() for name in archive.namelist()]
+    except (zipfile.BadZipFile, OSError, ValueError, NotImplementedError):
+        return False  # cut off: Tika may still save what is there
+    return not any(name.startswith(_DOCUMENT_MEMBERS) for name in names)

@@ -1,0 +1,39 @@
+"""What the parser's handler needs."""
+
+from collections.abc import AsyncIterator
+from dataclasses import dataclass
+from typing import Protocol
+
+from libs.documents.serialise import DocumentFiles
+
+
+@dataclass(frozen=True, slots=True)
+class ParseRequest:
+    """What is known about a file before it is read; both are hints from outside."""
+
+    name: str
+    media_type: str
+    size_bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class Parsed:
+    """A document in its stored forms, with what was counted in it."""
+
+    files: DocumentFiles
+    media_type: str  # what the file really is
+    char_count: int
+    block_count: int
+    table_count: int
+    page_count: int | None
+
+
+class DocumentParser(Protocol):
+    """Turns files into documents, however hostile they are.
+
+    Cancelling a call stops its work at once.
+    Raises: PermanentError with the reason why this file has no searchable text; TransientError
+    when the parser itself cannot work now.
+    """
+
+    async def parse(self, source: AsyncIterator[bytes], request: ParseRequest) -> Parsed: ...

@@ -1,0 +1,188 @@
+"""What holds for every chunk set, whatever the document."""
+
+import time
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from libs.documents.builder import BlockBuilder
+from libs.documents.markdown import read_markdown
+from libs.documents.model import BlockKind, Chunk, ParsedDocument
+from libs.documents.plain import read_plain
+from libs.kernel import PermanentError
+from services.chunker.domain.chunking import ChunkSet, chunk_document
+from services.chunker.domain.plan import ChunkPlan, override_plan, recommend_plan
+from services.chunker.domain.profile import profile_of
+
+WORDS = st.text(alphabet="abc 。！？，.,;\n第一章甲乙丙\u0301\u200d😀|", min_size=1, max_size=400)
+BLOCKS = st.lists(
+    st.tuples(
+        st.sampled_from([kind for kind in BlockKind if kind is not BlockKind.PAGE_BREAK]),
+        WORDS,
+        st.integers(1, 6),
+        st.booleans(),
+    ),
+    max_size=30,
+)
+PLAN = ChunkPlan(parent_max_chars=300, parent_min_chars=80, child_max_chars=60, table_max_chars=120)
+
+
+def build(parts: list[tuple[BlockKind, str, int, bool]]) -> ParsedDocument:
+    builder = BlockBuilder()
+    builder.page_break()
+    for kind, text, level, new_page in parts:
+        if new_page:
+            builder.page_break()
+        builder.add(kind, text, level=level if kind is BlockKind.HEADING else None)
+    return ParsedDocument(builder.text, builder.blocks, "text/plain")
+
+
+def plain(source: str) -> ParsedDocument:
+    text, blocks = read_plain(source)
+    return ParsedDocument(text, blocks, "text/plain")
+
+
+def markdown(source: str) -> ParsedDocument:
+    text, blocks = read_markdown(source)
+    return ParsedDocument(text, blocks, "text/markdown")
+
+
+def chunked(document: ParsedDocument, plan: ChunkPlan = PLAN) -> ChunkSet:
+    return chunk_document(document, plan, "d", 1)
+
+
+def assert_covers(chunks: list[Chunk], text: str) -> None:
+    """Every visible character is in exactly one chunk, in order."""
+    position = 0
+    for chunk in chunks:
+        assert text[position : chunk.start].strip() == ""
+        assert chunk.start < chunk.end
+        assert chunk.text == text[chunk.start : chunk.end]
+        position = chunk.end
+    assert text[position:].strip() == ""
+
+
+@given(BLOCKS, st.sampled_from([("structure", "recursive"), ("recursive",)]))
+@settings(deadline=None)
+def test_chunks_hold_all_text_once_within_their_bounds(
+    parts: list[tuple[BlockKind, str, int, bool]], strategies: tuple[str, ...]
+) -> None:
+    document = build(parts)
+    plan = override_plan(PLAN, {"strategies": strategies})
+    made = chunked(document, plan)
+    assert_covers(made.parents, document.text)
+    assert_covers(made.children, document.text)
+    assert all(len(parent.text) <= 300 for parent in made.parents)
+    assert all(len(child.text) <= 120 for child in made.children)
+    parents = {parent.chunk_id: parent for parent in made.parents}
+    for child in made.children:
+        assert child.parent_id is not None
+        parent = parents[child.parent_id]
+        assert parent.start <= child.start
+        assert child.end <= parent.end
+    assert [child.ordinal for child in made.children] == list(range(len(made.children)))
+    assert chunked(document, plan) == made
+
+
+def test_small_prose_children_stay_below_their_own_limit() -> None:
+    made = chunked(plain("一句话说完了。" * 200))
+    assert max(len(child.text) for child in made.children) <= 60
+    assert all(child.text.endswith("。") for child in made.children)
+
+
+def test_heading_paths_follow_the_sections() -> None:
+    body = "内容在这里。" * 20
+    made = chunked(markdown(f"# 手册\n\n## 考勤\n\n{body}\n\n## 差旅\n\n### 住宿\n\n{body}\n"))
+    paths = {child.heading_path for child in made.children}
+    assert ("手册", "考勤") in paths
+    assert ("手册", "差旅", "住宿") in paths
+    assert made.children[0].text.startswith("# 手册\n\n## 考勤\n\n内容")
+
+
+def test_a_heading_is_never_the_end_of_a_chunk_that_has_more_to_come() -> None:
+    sections = "".join(f"## 第{n}节\n\n{'正文内容。' * (n % 9 + 3)}\n\n" for n in range(60))
+    made = chunked(markdown(sections))
+    for chunk in [*made.parents, *made.children]:
+        assert not chunk.text.rstrip().split("\n")[-1].startswith("##")
+
+
+def test_tables_and_code_that_fit_are_not_cut() -> None:
+    table = "| a | b |\n|---|---|\n" + "".join(f"| {n} | {n * n} |\n" for n in range(8))
+    code = "```python\n" + "x = 1\n\n" * 12 + "```"
+    made = chunked(markdown(f"前言。\n\n{table}\n中间。\n\n{code}\n\n结束。\n"))
+    texts = [child.text for child in made.children]
+    assert any(table.strip() in text for text in texts)
+    assert any(code in text for text in texts)
+
+
+def test_long_tables_are_cut_between_rows_and_later_parts_carry_the_header() -> None:
+    rows = [f"工号{n} | 姓名{n} | 部门{n}" for n in range(200)]
+    table = "工号 | 姓名 | 部门\n" + "\n".join(rows)
+    made = chunked(
+        build([(BlockKind.HEADING, "考勤", 1, False), (BlockKind.TABLE, table, 1, False)])
+    )
+    lines = {"考勤", "", *table.split("\n")}
+    for chunk in [*made.parents, *made.children]:
+        assert set(chunk.text.split("\n")) <= lines
+        if not chunk.text.startswith(("考勤", "工号 |")):
+            assert chunk.heading_path == ("考勤", "工号 | 姓名 | 部门")
+
+
+def test_english_is_cut_between_sentences_and_not_in_abbreviations() -> None:
+    text = "Dr. Smith of the U.S. office paid 3.14 dollars. Nobody asked him why he did so. " * 20
+    made = chunked(plain(text))
+    assert all(
+        child.text.endswith("so.") or child.text.endswith("dollars.") for child in made.children
+    )
+
+
+def test_pages_are_those_of_the_first_character() -> None:
+    made = chunked(
+        build(
+            [
+                (BlockKind.PARAGRAPH, "一" * 250, 1, False),
+                (BlockKind.PARAGRAPH, "二" * 250, 1, True),
+            ]
+        )
+    )
+    assert [parent.page for parent in made.parents] == [1, 2]
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["没有标点的一段" * 9000, "word " * 12000, "x" * 60000, "\n \n" * 20000 + "x", ". " * 30000],
+    ids=["chinese", "words", "one-word", "blank", "dots"],
+)
+def test_time_is_linear(text: str) -> None:
+    def seconds(times: int) -> float:
+        document = plain(text * times)
+        plan = recommend_plan(profile_of(document))
+        begin = time.process_time()
+        chunked(document, plan)
+        return time.process_time() - begin
+
+    once = min(seconds(1) for _ in range(3))
+    assert min(seconds(8) for _ in range(2)) < 8 * once * 3 + 0.05
+
+
+def test_ids_derive_from_document_generation_and_ordinal() -> None:
+    made = chunk_document(plain("甲。" * 400), PLAN, "doc", 7)
+    assert [parent.chunk_id for parent in made.parents][:2] == ["doc.7.p0", "doc.7.p1"]
+    assert [child.chunk_id for child in made.children][:2] == ["doc.7.c0", "doc.7.c1"]
+
+
+def test_english_gets_larger_children_than_chinese() -> None:
+    chinese = recommend_plan(profile_of(plain("公司员工手册。" * 50)))
+    english = recommend_plan(profile_of(plain("The staff handbook of the company. " * 50)))
+    assert english.child_max_chars > chinese.child_max_chars
+    assert chinese.reasons
+
+
+@pytest.mark.parametrize(
+    "wanted",
+    [{"child_max_chars": 5}, {"strategies": ["magic"]}, {"sizes": 3}, {"parent_max_chars": "x"}],
+)
+def test_a_plan_nobody_could_follow_is_refused(wanted: dict[str, object]) -> None:
+    with pytest.raises(PermanentError, match="bad-plan"):
+        override_plan(PLAN, wanted)

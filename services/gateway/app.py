@@ -1,0 +1,24 @@
+"""The gateway's HTTP app."""
+
+from fastapi import FastAPI
+
+from libs.web import new_app
+from services.gateway.deps import Gateway
+from services.gateway.routes import asyncapi, conversations, documents, page, search, turns
+
+_UPLOADS = ("/v1/documents",)  # ingest bounds these, the gateway never holds them
+
+
+def create_app(gateway: Gateway) -> FastAPI:
+    """The app over what the composition root built; opens and closes nothing itself."""
+    app = new_app(
+        "Sluice",
+        db=gateway.db,
+        missing=gateway.missing,
+        allowed_hosts=gateway.settings.allowed_hosts,
+        unlimited_paths=_UPLOADS,
+    )
+    app.state.gateway = gateway
+    for routes in (conversations, turns, search, documents, asyncapi, page):
+        app.include_router(routes.router)
+    return app

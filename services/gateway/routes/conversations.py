@@ -1,0 +1,83 @@
+"""Conversations and the turns that are asked in them."""
+
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Header, status
+from fastapi.responses import JSONResponse, Response
+from sqlalchemy import RowMapping
+
+from libs.kernel import Principal, isoformat
+from libs.storage.sql import turns
+from libs.web import Reader, problems
+from services.gateway.answers import answered, shown
+from services.gateway.deps import Asker, Gateway, GatewayDep
+from services.gateway.limits import check_length
+from services.gateway.schemas import ConversationIn, ConversationOut, Created, TurnIn, TurnOut
+from services.gateway.streaming import EventStream, frames
+
+router = APIRouter(prefix="/v1/conversations", tags=["conversations"])
+
+_STREAM: dict[int | str, dict[str, Any]] = {
+    200: {"content": {"text/event-stream": {}, "application/json": {}}},
+    202: {"model": TurnOut, "description": "Not answered yet: follow `Location`."},
+    **problems(404, 409, 413, 422, 429),
+}
+
+
+@router.post("", status_code=status.HTTP_201_CREATED, responses=problems(422))
+async def create_conversation(
+    gateway: GatewayDep, caller: Reader, body: ConversationIn | None = None
+) -> Created:
+    wanted = body or ConversationIn()
+    async with gateway.db.work() as sql:
+        conversation_id = await turns.create_conversation(
+            sql, caller.tenant, agent=wanted.agent, memory=wanted.memory
+        )
+    return Created(id=conversation_id)
+
+
+@router.get("/{conversation_id}", responses=problems(404))
+async def get_conversation(
+    gateway: GatewayDep, caller: Reader, conversation_id: str
+) -> ConversationOut:
+    async with gateway.db.reading() as sql:
+        row = await turns.load_conversation(sql, caller.tenant, conversation_id)
+        asked = await turns.list_turns(sql, caller.tenant, conversation_id)
+    return ConversationOut(
+        id=row["id"],
+        agent=row["agent"],
+        memory=row["memory"],
+        created_at=isoformat(row["created_at"]),
+        turns=[shown(turn) for turn in asked],
+    )
+
+
+@router.post("/{conversation_id}/turns", response_model=TurnOut, responses=_STREAM)
+async def ask(
+    gateway: GatewayDep,
+    caller: Asker,
+    conversation_id: str,
+    body: TurnIn,
+    accept: Annotated[str, Header()] = "",
+) -> Response:
+    """Ask a question. With `Accept: text/event-stream` the answer comes as events, else whole."""
+    turn = await _store(gateway, caller, conversation_id, body.text)
+    if "text/event-stream" in accept:
+        events = gateway.replies.follow(
+            caller.tenant, turn["id"], 0, heartbeat_s=gateway.settings.heartbeat_s
+        )
+        return EventStream(frames(events))
+    result = await answered(gateway, caller.tenant, turn["id"])
+    code = status.HTTP_200_OK if result.state in turns.FINAL_STATES else status.HTTP_202_ACCEPTED
+    headers = {"Location": f"/v1/turns/{result.turn_id}"}
+    return JSONResponse(result.model_dump(), status_code=code, headers=headers)
+
+
+async def _store(
+    gateway: Gateway, caller: Principal, conversation_id: str, text: str
+) -> RowMapping:
+    check_length(text, gateway.settings.max_question_chars)
+    async with gateway.db.work() as sql:
+        return await turns.create_turn(
+            sql, caller.tenant, conversation_id, text, gateway.reply_partition
+        )

@@ -1,0 +1,64 @@
+"""Documents live behind the ingest API; the gateway passes bytes on, both ways, as they come."""
+
+from collections.abc import AsyncIterator
+
+import httpx
+from fastapi import APIRouter, Request
+from fastapi.responses import StreamingResponse
+
+from libs.web import COOKIE, ProblemError, Reader
+from services.gateway.deps import GatewayDep
+
+router = APIRouter(tags=["documents"])
+
+# Headers that belong to one connection (RFC 9110, 7.6.1), or that the other side sets itself.
+_HOP_BY_HOP = frozenset(
+    "connection keep-alive proxy-authenticate proxy-authorization te trailer transfer-encoding "
+    "upgrade expect host cookie".split()
+)
+
+_AWAY = "The service for documents did not answer. Nothing was lost; send the request again."
+_METHODS = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE"]
+
+
+@router.api_route("/v1/documents", methods=_METHODS, include_in_schema=False)
+@router.api_route("/v1/documents/{path:path}", methods=_METHODS, include_in_schema=False)
+async def pass_on(request: Request, gateway: GatewayDep, _caller: Reader) -> StreamingResponse:
+    """Send the request to ingest and its answer back. A client that hangs up ends both sides."""
+    try:
+        answer = await gateway.ingest.send(_outgoing(request, gateway.ingest.base_url), stream=True)
+    except httpx.TransportError as exc:
+        raise ProblemError(503, "ingest-away", _AWAY, {"Retry-After": "2"}) from exc
+    return StreamingResponse(
+        _body(answer),
+        status_code=answer.status_code,
+        headers={k: v for k, v in answer.headers.items() if k not in _HOP_BY_HOP},
+    )
+
+
+def _outgoing(request: Request, base: httpx.URL) -> httpx.Request:
+    target = request.scope["raw_path"]
+    if query := request.scope["query_string"]:
+        target += b"?" + query
+    has_body = "content-length" in request.headers or "transfer-encoding" in request.headers
+    return httpx.Request(
+        request.method,
+        base.copy_with(raw_path=target),
+        headers=_headers(request),
+        content=request.stream() if has_body else None,
+    )
+
+
+def _headers(request: Request) -> list[tuple[str, str]]:
+    headers = [(k, v) for k, v in request.headers.items() if k not in _HOP_BY_HOP]
+    if COOKIE in request.cookies and "authorization" not in request.headers:
+        headers.append(("authorization", f"Bearer {request.cookies[COOKIE]}"))
+    return headers
+
+
+async def _body(answer: httpx.Response) -> AsyncIterator[bytes]:
+    try:
+        async for block in answer.aiter_raw():
+            yield block
+    finally:
+        await answer.aclose()

@@ -1,0 +1,58 @@
+"""One turn: its state, its events from any point on, and its end before its time."""
+
+from typing import Annotated
+
+from fastapi import APIRouter, Header, status
+from fastapi.responses import Response
+
+from libs.storage.sql import turns
+from libs.web import Reader, problems
+from services.gateway.answers import shown
+from services.gateway.cancelling import cancel
+from services.gateway.deps import GatewayDep
+from services.gateway.schemas import TurnOut
+from services.gateway.streaming import EventStream, frames
+
+router = APIRouter(prefix="/v1/turns", tags=["turns"])
+
+
+@router.get("/{turn_id}", responses=problems(404))
+async def get_turn(gateway: GatewayDep, caller: Reader, turn_id: str) -> TurnOut:
+    async with gateway.db.reading() as sql:
+        return shown(await turns.load_turn(sql, caller.tenant, turn_id))
+
+
+@router.get(
+    "/{turn_id}/events",
+    response_class=EventStream,
+    responses={204: {"description": "The client has every event already."}, **problems(404, 422)},
+)
+async def follow_turn(
+    gateway: GatewayDep,
+    caller: Reader,
+    turn_id: str,
+    last_event_id: Annotated[int, Header(ge=0, le=2**31 - 1)] = 0,
+) -> Response:
+    """The turn's events after `Last-Event-ID`: first those that are stored, then live."""
+    async with gateway.db.reading() as sql:
+        turn = await turns.load_turn(sql, caller.tenant, turn_id)
+        newest = await turns.last_seq(sql, turn_id)
+    if turn["state"] in turns.FINAL_STATES and last_event_id >= newest:
+        return Response(status_code=status.HTTP_204_NO_CONTENT)  # an EventSource stops at this
+    events = gateway.replies.follow(
+        caller.tenant,
+        turn_id,
+        min(last_event_id, newest),
+        heartbeat_s=gateway.settings.heartbeat_s,
+    )
+    return EventStream(frames(events))
+
+
+@router.delete(
+    "/{turn_id}", status_code=status.HTTP_202_ACCEPTED, responses=problems(404)
+)
+async def cancel_turn(gateway: GatewayDep, caller: Reader, turn_id: str) -> TurnOut:
+    """Stop the turn within two seconds. Repeating it, or cancelling an ended turn, is harmless."""
+    await cancel(gateway, caller.tenant, turn_id)
+    async with gateway.db.reading() as sql:
+        return shown(await turns.load_turn(sql, caller.tenant, turn_id))

@@ -1,0 +1,30 @@
+"""What the gateway reads from the environment."""
+
+from pydantic import Field
+
+from libs.service.settings import PlatformSettings
+
+
+class GatewaySettings(PlatformSettings):
+    """Limits are per key or per question; 0 turns a limit off."""
+
+    local: bool = Field(default=False, validation_alias="SLUICE_LOCAL")
+    ingest_url: str | None = Field(default=None, validation_alias="SLUICE_INGEST_URL")
+    max_question_chars: int = Field(default=8_000, validation_alias="SLUICE_MAX_QUESTION_CHARS")
+    requests_per_minute: int = Field(default=0, validation_alias="SLUICE_REQUESTS_PER_MINUTE")
+    heartbeat_s: float = Field(default=10.0, validation_alias="SLUICE_HEARTBEAT_S", le=15.0)
+    # How long a JSON request waits for its answer before it is told where to look for it.
+    answer_timeout_s: float = Field(default=300.0, validation_alias="SLUICE_ANSWER_TIMEOUT_S")
+
+    @property
+    def ingest_base_url(self) -> str:
+        return self.ingest_url or f"http://{self.host}:{self.ingest_port}"
+
+    def local_key(self) -> str | None:
+        """This machine's API key, for the local page; None unless in local mode."""
+        if not self.local:
+            return None
+        try:
+            return (self.home / "api-key").read_text().strip() or None
+        except OSError:
+            return None

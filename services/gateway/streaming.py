@@ -1,0 +1,46 @@
+"""Server-sent events of a turn: the SSE id is the seq, and a replay equals the live stream."""
+
+import asyncio
+from collections.abc import AsyncGenerator, AsyncIterator
+
+from starlette.responses import StreamingResponse
+from starlette.types import Message, Receive, Scope, Send
+
+from libs.storage.sql.turn_events import TurnEvent, canonical_json
+
+_HEARTBEAT = b": heartbeat\n\n"
+_HEADERS = {
+    "Cache-Control": "no-store, no-transform",
+    "X-Accel-Buffering": "no",  # nginx passes each event on at once
+}
+
+
+def frame(event: TurnEvent) -> bytes:
+    """The same bytes for the same event, whenever and by whichever replica it is sent."""
+    return f"id: {event.seq}\nevent: {event.type}\ndata: {canonical_json(event.data)}\n\n".encode()
+
+
+async def frames(events: AsyncGenerator[TurnEvent | None, None]) -> AsyncIterator[bytes]:
+    """Frames of events; a heartbeat comment where nothing happened."""
+    try:
+        async for event in events:
+            yield _HEARTBEAT if event is None else frame(event)
+    finally:
+        await events.aclose()
+
+
+class EventStream(StreamingResponse):
+    """A stream whose client must take what it is sent within `send_timeout_s`, or is dropped."""
+
+    media_type = "text/event-stream"
+
+    def __init__(self, content: AsyncIterator[bytes], *, send_timeout_s: float = 60.0) -> None:
+        super().__init__(content, headers=_HEADERS)
+        self._send_timeout_s = send_timeout_s
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        async def send_in_time(message: Message) -> None:
+            async with asyncio.timeout(self._send_timeout_s):
+                await send(message)
+
+        await super().__call__(scope, receive, send_in_time)

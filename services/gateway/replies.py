@@ -78,7 +78,7 @@ class Replies:
         return sum(len(waiters) for waiters in self._waiters.values())
 
     async def hear(self, reply: TurnReply) -> None:
-        """Hand an event to the streams of its turn. Safe to repeat: seqs already taken are skipped."""
+        """Hand an event to the streams of its turn. Safe to repeat: seqs taken are skipped."""
         waiters = self._waiters.get(reply.turn_id)
         if waiters is None:
             return

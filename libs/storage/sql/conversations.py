@@ -33,7 +33,7 @@ async def load_conversation(sql: UnitOfWork, tenant: str, conversation_id: str) 
         )
     )
     if row is None:
-        raise NotFoundError(f"no conversation {conversation_id}")
+        raise NotFoundError(f"there is no conversation {conversation_id}")
     return row
 
 
@@ -50,7 +50,7 @@ async def set_pending_question(
         .values(pending_question=question)
     )
     if not await sql.compare_and_set(statement):
-        raise NotFoundError(f"no conversation {conversation_id}")
+        raise NotFoundError(f"there is no conversation {conversation_id}")
 
 
 async def pending_question(sql: UnitOfWork, tenant: str, conversation_id: str) -> str | None:

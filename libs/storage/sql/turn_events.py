@@ -61,7 +61,7 @@ async def append_events(
         )
     )
     if turn is None:
-        raise NotFoundError(f"no turn {turn_id}")
+        raise NotFoundError(f"there is no turn {turn_id}")
     if turn["state"] not in ("requested", "planned"):
         raise ConflictError(f"turn {turn_id} has ended ({turn['state']})")
     stored = turn["seq"] or 0

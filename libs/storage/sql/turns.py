@@ -127,7 +127,7 @@ async def load_turn(sql: UnitOfWork, tenant: str, turn_id: str) -> RowMapping:
     """Raises: NotFoundError, also for another tenant's turn."""
     row = await sql.first(select(turns).where(_is(tenant, turn_id)))
     if row is None:
-        raise NotFoundError(f"no turn {turn_id}")
+        raise NotFoundError(f"there is no turn {turn_id}")
     return row
 
 

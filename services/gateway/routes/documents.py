@@ -13,8 +13,19 @@ router = APIRouter(tags=["documents"])
 
 # Headers that belong to one connection (RFC 9110, 7.6.1), or that the other side sets itself.
 _HOP_BY_HOP = frozenset(
-    "connection keep-alive proxy-authenticate proxy-authorization te trailer transfer-encoding "
-    "upgrade expect host cookie".split()
+    [
+        "connection",
+        "keep-alive",
+        "proxy-authenticate",
+        "proxy-authorization",
+        "te",
+        "trailer",
+        "transfer-encoding",
+        "upgrade",
+        "expect",
+        "host",
+        "cookie",
+    ]
 )
 
 _AWAY = "The service for documents did not answer. Nothing was lost; send the request again."

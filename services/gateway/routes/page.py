@@ -27,7 +27,7 @@ _HEADERS = {
 
 @router.get("/")
 async def page(gateway: GatewayDep) -> Response:
-    """The page. In local mode its browser gets the machine's key, in a cookie scripts can't read."""
+    """The page. In local mode it sets the machine's key as a cookie that scripts cannot read."""
     response = FileResponse(_STATIC / "index.html", media_type="text/html", headers=_HEADERS)
     key = gateway.settings.local_key()
     if key:

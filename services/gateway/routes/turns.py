@@ -48,9 +48,7 @@ async def follow_turn(
     return EventStream(frames(events))
 
 
-@router.delete(
-    "/{turn_id}", status_code=status.HTTP_202_ACCEPTED, responses=problems(404)
-)
+@router.delete("/{turn_id}", status_code=status.HTTP_202_ACCEPTED, responses=problems(404))
 async def cancel_turn(gateway: GatewayDep, caller: Reader, turn_id: str) -> TurnOut:
     """Stop the turn within two seconds. Repeating it, or cancelling an ended turn, is harmless."""
     await cancel(gateway, caller.tenant, turn_id)

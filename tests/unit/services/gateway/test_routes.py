@@ -1,0 +1,250 @@
+"""Every route: what it answers, whom it refuses, and what bad input gets."""
+
+import asyncio
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from sqlalchemy import insert, select
+
+from libs.contracts import TurnCompleted, TurnControl, TurnRequested, decode
+from libs.kernel import now_us
+from libs.storage.sql import turns
+from libs.storage.sql.tables import leases, outbox
+from services.gateway.limits import RateLimit
+from tests.unit.services.gateway.conftest import DONE, Stage
+
+LONG = "长" * 1_001
+
+
+async def emitted(stage: Stage) -> list[Any]:
+    async with stage.gateway.db.reading() as sql:
+        rows = await sql.rows(select(outbox.c.value).order_by(outbox.c.id))
+    return [decode(row["value"]) for row in rows]
+
+
+async def asked(stage: Stage) -> list[Any]:
+    """The events once there are any."""
+    for _ in range(100_000):
+        if events := await emitted(stage):
+            return events
+    raise AssertionError("nothing was emitted")
+
+
+async def test_a_question_is_stored_and_sent_to_this_replicas_partition(stage: Stage) -> None:
+    async with stage.client() as client:
+        created = await client.post("/v1/conversations", json={"memory": "none"})
+        assert created.status_code == 201
+        path = f"/v1/conversations/{created.json()['id']}/turns"
+        asking = asyncio.create_task(client.post(path, json={"text": "  What?  "}))
+        events = await asked(stage)
+        assert [type(e) for e in events] == [TurnRequested]
+        assert events[0].reply_partition == 3
+        await stage.executor.end(events[0].turn_id, DONE)
+        answer = (await asking).json()
+        assert answer["state"] == "done"
+        assert (answer["text"], answer["answer"]) == ("What?", DONE.answer)
+        assert (answer["citations"], answer["declined"]) == ([{"n": 1}], False)
+        shown = (await client.get(f"/v1/conversations/{created.json()['id']}")).json()
+    assert (shown["memory"], shown["turns"]) == ("none", [answer])
+
+
+async def test_a_json_client_is_told_where_a_slow_answer_will_be(stage: Stage) -> None:
+    impatient = stage.gateway.settings.model_copy(update={"answer_timeout_s": 0.05})
+    stage.gateway = replace(stage.gateway, settings=impatient)
+    async with stage.client() as client:
+        conversation_id = (await client.post("/v1/conversations")).json()["id"]
+        path = f"/v1/conversations/{conversation_id}/turns"
+        response = await client.post(path, json={"text": "What?"})
+        assert response.status_code == 202
+        later = await client.get(response.headers["location"])
+    assert (later.json()["state"], later.json()["answer"]) == ("requested", None)
+
+
+async def test_cancelling_what_nobody_runs_ends_it_at_once(stage: Stage) -> None:
+    turn_id = await stage.ask()
+    async with stage.client() as client:
+        first = await client.delete(f"/v1/turns/{turn_id}")
+        again = await client.delete(f"/v1/turns/{turn_id}")
+        stream = await client.get(f"/v1/turns/{turn_id}/events")
+    assert [(r.status_code, r.json()["state"]) for r in (first, again)] == [(202, "cancelled")] * 2
+    assert stream.content.count(b"event: done") == 1
+    assert [(r.type, p) for r, p in stage.announced] == [("done", 3)]
+    kinds = [type(e) for e in await emitted(stage)]
+    assert kinds == [TurnRequested, TurnControl, TurnCompleted]
+
+
+async def test_cancelling_what_an_executor_runs_is_left_to_it(stage: Stage) -> None:
+    turn_id = await stage.ask()
+    lease = {"name": f"turn:{turn_id}", "holder": "e1", "expires_at": now_us() + 10_000_000}
+    async with stage.gateway.db.work() as sql:
+        await sql.execute(insert(leases).values(**lease))
+    async with stage.client() as client:
+        assert (await client.delete(f"/v1/turns/{turn_id}")).json()["state"] == "requested"
+    async with stage.gateway.db.reading() as sql:
+        assert await turns.should_stop(sql, "acme", turn_id)
+    assert stage.announced == []
+
+
+async def test_search_gives_the_callers_hits_in_the_promised_shape(stage: Stage) -> None:
+    async with stage.client() as client:
+        body = {"query": "gate", "top_k": 3, "domains": ["law"]}
+        found = (await client.post("/v1/search", json=body)).json()
+    assert stage.search.asked == [("acme", "gate", 3, ("law",))]
+    assert found["hits"] == [
+        {
+            "chunk_id": "d1.1.c0",
+            "document_id": "d1",
+            "document_name": "a.txt",
+            "text": "a gate",
+            "start": 0,
+            "end": 6,
+            "page": 1,
+            "heading_path": ["Intro"],
+            "scores": {
+                "vector": 0.9,
+                "keyword": None,
+                "graph": None,
+                "fused": 0.5,
+                "rerank": None,
+            },
+        }
+    ]
+    assert found["took_ms"] >= 0
+
+
+async def routes_of(stage: Stage) -> list[tuple[str, str, Any]]:
+    """Every route that names something of the tenant `acme`."""
+    turn_id = await stage.ask()
+    async with stage.gateway.db.reading() as sql:
+        conversation_id = (await turns.load_turn(sql, "acme", turn_id))["conversation_id"]
+    return [
+        ("GET", f"/v1/conversations/{conversation_id}", None),
+        ("POST", f"/v1/conversations/{conversation_id}/turns", {"text": "What?"}),
+        ("GET", f"/v1/turns/{turn_id}", None),
+        ("GET", f"/v1/turns/{turn_id}/events", None),
+        ("DELETE", f"/v1/turns/{turn_id}", None),
+    ]
+
+
+async def test_another_tenants_ids_are_unknown_ids(stage: Stage) -> None:
+    async with stage.client("other") as client:
+        for method, path, body in await routes_of(stage):
+            foreign = await client.request(method, path, json=body)
+            unknown = await client.request(method, _unknown(path), json=body)
+            assert (foreign.status_code, unknown.status_code) == (404, 404), path
+            assert foreign.headers["content-type"] == "application/problem+json"
+            assert foreign.json()["type"] == unknown.json()["type"]
+        assert (await client.post("/v1/search", json={"query": "gate"})).json()["hits"] == []
+    assert [type(e) for e in await emitted(stage)] == [TurnRequested]
+
+
+def _unknown(path: str) -> str:
+    return "/".join("0" * 32 if len(part) == 32 else part for part in path.split("/"))
+
+
+async def test_without_a_known_key_every_route_refuses(stage: Stage) -> None:
+    routes = [
+        *await routes_of(stage),
+        ("POST", "/v1/conversations", {}),
+        ("POST", "/v1/search", {"query": "x"}),
+        ("GET", "/v1/documents", None),
+        ("POST", "/v1/documents", None),
+        ("GET", "/v1/documents/d1/text", None),
+    ]
+    for headers in ({}, {"Authorization": "Bearer slk_wrong"}, {"Cookie": "sluice_key=wrong"}):
+        async with stage.client(None, **headers) as client:
+            for method, path, body in routes:
+                response = await client.request(method, path, json=body)
+                assert response.status_code == 401, path
+                assert response.json()["type"] == "urn:sluice:problem:unauthenticated"
+    assert stage.search.asked == []
+
+
+BAD = [
+    ("POST", "/v1/conversations/{c}/turns", {"json": {"text": ""}}, 422),
+    ("POST", "/v1/conversations/{c}/turns", {"json": {"text": " \n\t "}}, 422),
+    ("POST", "/v1/conversations/{c}/turns", {"json": {}}, 422),
+    ("POST", "/v1/conversations/{c}/turns", {"json": {"text": 7}}, 422),
+    ("POST", "/v1/conversations/{c}/turns", {"json": {"text": LONG}}, 413),
+    (
+        "POST",
+        "/v1/conversations/{c}/turns",
+        {"content": b'{"text": "' + b"x" * 100_000 + b'"}'},
+        413,
+    ),
+    ("POST", "/v1/conversations/{c}/turns", {"content": b"x" * 1_000_001}, 413),
+    ("POST", "/v1/conversations/{c}/turns", {"content": b'{"text": '}, 422),
+    ("POST", "/v1/conversations/{c}/turns", {"content": b'{"text": "\\ud800"}'}, 422),
+    ("POST", "/v1/conversations/{c}/turns", {"content": b"\xff\xfe{"}, 422),
+    ("POST", "/v1/conversations/{c}/turns", {"content": b""}, 422),
+    ("POST", "/v1/conversations/{c}/turns", {"content": b"[" * 50_000}, 422),
+    ("POST", "/v1/conversations", {"json": {"memory": "everything"}}, 422),
+    ("POST", "/v1/conversations", {"json": {"agent": "a" * 65}}, 422),
+    ("POST", "/v1/search", {"json": {"query": ""}}, 422),
+    ("POST", "/v1/search", {"json": {"query": LONG}}, 413),
+    ("POST", "/v1/search", {"json": {"query": "x", "top_k": 0}}, 422),
+    ("POST", "/v1/search", {"json": {"query": "x", "top_k": 10**9}}, 422),
+    ("POST", "/v1/search", {"json": {"query": "x", "domains": "law"}}, 422),
+    ("GET", "/v1/turns/{t}/events", {"headers": {"Last-Event-ID": "-1"}}, 422),
+    ("GET", "/v1/turns/{t}/events", {"headers": {"Last-Event-ID": "abc"}}, 422),
+    ("GET", "/v1/turns/{t}/events", {"headers": {"Last-Event-ID": "9" * 40}}, 422),
+    ("GET", "/v1/turns/%00", {}, 404),
+    ("GET", "/v1/nothing", {}, 404),
+    ("PUT", "/v1/search", {}, 405),
+]
+
+
+@pytest.mark.parametrize(("method", "path", "kind", "status"), BAD)
+async def test_bad_input_gets_a_problem_that_says_what_to_do(
+    stage: Stage, method: str, path: str, kind: dict[str, Any], status: int
+) -> None:
+    turn_id = await stage.ask()
+    async with stage.client() as client:
+        conversation_id = (await client.post("/v1/conversations")).json()["id"]
+        address = path.replace("{c}", conversation_id).replace("{t}", turn_id)
+        sent = {**kind, "headers": {"Content-Type": "application/json", **kind.get("headers", {})}}
+        response = await client.request(method, address, **sent)
+    assert response.status_code == status, response.text
+    assert response.headers["content-type"] == "application/problem+json"
+    problem = response.json()
+    assert problem["status"] == status
+    assert problem["type"].startswith("urn:sluice:problem:")
+    assert len(problem["detail"]) > 10
+
+
+async def test_a_key_that_asks_too_often_is_told_when_to_ask_again(stage: Stage) -> None:
+    stage.gateway = replace(stage.gateway, rate=RateLimit(2))
+    async with stage.client() as client:
+        codes = [
+            (await client.post("/v1/search", json={"query": "x"})).status_code for _ in range(3)
+        ]
+        last = await client.post("/v1/search", json={"query": "x"})
+    async with stage.client("other") as client:
+        codes.append((await client.post("/v1/search", json={"query": "x"})).status_code)
+    assert codes == [200, 200, 429, 200]
+    assert 1 <= int(last.headers["retry-after"]) <= 30
+
+
+async def test_readiness_names_what_is_missing(stage: Stage) -> None:
+    async with stage.client(None) as client:
+        assert (await client.get("/ready")).status_code == 200
+        stage.missing.extend(["executor", "milvus"])
+        waiting = await client.get("/ready")
+        assert (waiting.status_code, waiting.json()["missing"]) == (503, ["executor", "milvus"])
+        assert (await client.get("/live")).status_code == 200
+        assert (await client.get("/metrics")).status_code == 200
+        assert (await client.get("/docs")).status_code == 200
+
+
+async def test_ingest_away_is_a_problem_not_a_crash(stage: Stage) -> None:
+    async with stage.client() as client:
+        for request in (
+            client.build_request("GET", "/v1/documents"),
+            client.build_request("POST", "/v1/documents", files={"file": b"x" * 100_000}),
+            client.build_request("DELETE", "/v1/documents/d1"),
+        ):
+            response = await client.send(request)
+            assert response.status_code == 503
+            assert response.json()["type"] == "urn:sluice:problem:ingest-away"
+            assert response.headers["retry-after"] == "2"

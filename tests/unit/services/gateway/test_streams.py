@@ -1,0 +1,187 @@
+"""A stream equals what is stored: whole, cut and resumed, heard or not, once to the end."""
+
+import asyncio
+from contextlib import suppress
+
+import httpx
+import pytest
+
+from libs.storage.sql import turns
+from libs.storage.sql.turn_events import reply_of
+from services.gateway.streaming import frames
+from tests.unit.services.gateway.conftest import SCRIPT, Stage
+
+SSE = {"Accept": "text/event-stream"}
+
+
+def cut(stream: bytes) -> list[bytes]:
+    """Its frames, without heartbeats."""
+    return [f + b"\n\n" for f in stream.split(b"\n\n") if f and not f.startswith(b":")]
+
+
+async def replay(client: httpx.AsyncClient, turn_id: str, after: int) -> bytes:
+    headers = {**SSE, "Last-Event-ID": str(after)} if after else SSE
+    response = await client.get(f"/v1/turns/{turn_id}/events", headers=headers)
+    assert response.status_code == 200
+    return response.content
+
+
+async def live(stage: Stage, turn_id: str, after: int = 0) -> bytes:
+    events = stage.gateway.replies.follow("acme", turn_id, after, heartbeat_s=5)
+    return b"".join([block async for block in frames(events)])
+
+
+async def opened(stage: Stage) -> None:
+    """Until somebody follows a turn."""
+    for _ in range(100_000):
+        if stage.gateway.replies.open_streams:
+            return
+        await asyncio.sleep(0)
+    raise AssertionError("no stream was opened")
+
+
+async def test_a_question_streams_to_its_one_terminal_event(stage: Stage) -> None:
+    async with stage.client() as client:
+        conversation_id = (await client.post("/v1/conversations")).json()["id"]
+
+        async def answer_the_turn() -> None:
+            turn_id = None
+            while turn_id is None:
+                async with stage.gateway.db.reading() as sql:
+                    asked = await turns.list_turns(sql, "acme", conversation_id)
+                turn_id = asked[0]["id"] if asked else None
+            await stage.executor.answer(turn_id)
+
+        path = f"/v1/conversations/{conversation_id}/turns"
+        response, _ = await asyncio.gather(
+            client.post(path, json={"text": "What?"}, headers=SSE), answer_the_turn()
+        )
+    assert response.headers["content-type"].startswith("text/event-stream")
+    assert response.headers["x-accel-buffering"] == "no"
+    assert "no-transform" in response.headers["cache-control"]
+    assert "content-encoding" not in response.headers
+    received = cut(response.content)
+    kinds = [f.split(b"\n")[1].removeprefix(b"event: ").decode() for f in received]
+    assert kinds == ["status", *(kind for kind, _ in SCRIPT), "done"]
+    assert [f.split(b"\n")[0] for f in received] == [b"id: %d" % n for n in range(1, 7)]
+    assert b'"turn_id"' in received[0]
+
+
+async def test_a_stream_cut_anywhere_and_resumed_equals_the_uncut_one(stage: Stage) -> None:
+    turn_id = await stage.ask()
+    uncut, _ = await asyncio.gather(live(stage, turn_id), stage.executor.answer(turn_id))
+    blocks = cut(uncut)
+    assert len(blocks) == 6
+    async with stage.client() as client:
+        for position in range(len(blocks)):
+            resumed = await replay(client, turn_id, position)
+            assert b"".join(blocks[:position]) + resumed == uncut
+
+
+async def test_resuming_in_the_middle_of_a_running_turn_goes_on_live(stage: Stage) -> None:
+    turn_id = await stage.ask()
+    await stage.executor.say(turn_id, SCRIPT[:2])
+
+    async def rest() -> None:
+        await stage.executor.say(turn_id, SCRIPT[2:])
+        await stage.executor.end(turn_id)
+
+    async with stage.client() as client:
+        resumed, uncut, _ = await asyncio.gather(
+            replay(client, turn_id, 2), live(stage, turn_id), rest()
+        )
+    assert b"".join(cut(uncut)[:2]) + resumed == uncut
+
+
+async def test_a_lost_broker_loses_no_event(stage: Stage) -> None:
+    turn_id = await stage.ask()
+    polling = asyncio.create_task(stage.gateway.replies.run())
+    stream, _ = await asyncio.gather(
+        live(stage, turn_id), stage.executor.answer(turn_id, heard=False)
+    )
+    polling.cancel()
+    with suppress(asyncio.CancelledError):
+        await polling
+    assert len(cut(stream)) == 6
+
+
+async def test_gaps_repeats_and_disorder_on_the_topic_are_put_right(stage: Stage) -> None:
+    turn_id = await stage.ask()
+    replies = stage.gateway.replies
+    reading = asyncio.create_task(live(stage, turn_id))
+    await opened(stage)
+    await stage.executor.answer(turn_id, heard=False)
+    async with stage.gateway.db.reading() as sql:
+        stored = await turns.events_after(sql, "acme", turn_id, 0)
+    for event in (stored[3], stored[1], stored[1], stored[5], stored[0]):
+        await replies.hear(reply_of("acme", event))
+    blocks = cut(await reading)
+    assert [b.split(b"\n")[0] for b in blocks] == [b"id: %d" % n for n in range(1, 7)]
+
+
+async def test_a_reader_far_behind_gets_everything_from_sql(stage: Stage) -> None:
+    turn_id = await stage.ask()
+    events = stage.gateway.replies.follow("acme", turn_id, 0)
+    assert await anext(events) is not None  # and now it reads no more for a long time
+    many = [("delta", {"text": str(n)}) for n in range(1_500)]
+    async with stage.gateway.db.work() as sql:
+        stored = await turns.append_events(sql, "acme", turn_id, many)
+    for event in stored:
+        await stage.gateway.replies.hear(reply_of("acme", event))
+    await stage.executor.end(turn_id)
+    seqs = [event.seq async for event in events if event is not None]
+    assert seqs == list(range(2, 1_503))
+
+
+async def test_another_tenants_reply_wakes_nobody(stage: Stage) -> None:
+    turn_id = await stage.ask()
+    reading = asyncio.create_task(live(stage, turn_id))
+    await opened(stage)
+    forged = turns.TurnEvent(turn_id, 2, "delta", {"text": "forged"})
+    await stage.gateway.replies.hear(reply_of("other", forged))
+    await stage.executor.end(turn_id)
+    assert b"forged" not in await reading
+
+
+async def test_silence_is_filled_with_heartbeats(stage: Stage) -> None:
+    turn_id = await stage.ask()
+    events = stage.gateway.replies.follow("acme", turn_id, 1, heartbeat_s=0.01)
+    blocks = frames(events)
+    assert await anext(blocks) == b": heartbeat\n\n"
+    assert await anext(blocks) == b": heartbeat\n\n"
+
+
+async def test_leaving_frees_the_stream_and_stops_no_turn(stage: Stage) -> None:
+    turn_id = await stage.ask()
+    reading = asyncio.create_task(live(stage, turn_id))
+    await opened(stage)
+    reading.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await reading
+    assert stage.gateway.replies.open_streams == 0
+    await stage.executor.answer(turn_id)
+    async with stage.client() as client:
+        assert (await client.get(f"/v1/turns/{turn_id}")).json()["state"] == "done"
+
+
+async def test_an_ended_turn_tells_a_client_that_has_it_all_to_stop(stage: Stage) -> None:
+    turn_id = await stage.ask()
+    await stage.executor.answer(turn_id)
+    async with stage.client() as client:
+        for after in (6, 7_000):
+            response = await client.get(
+                f"/v1/turns/{turn_id}/events", headers={"Last-Event-ID": str(after)}
+            )
+            assert (response.status_code, response.content) == (204, b"")
+
+
+async def test_an_id_from_the_future_is_taken_as_the_newest(stage: Stage) -> None:
+    turn_id = await stage.ask()
+
+    async def end_when_read() -> None:
+        await opened(stage)
+        await stage.executor.end(turn_id)
+
+    async with stage.client() as client:
+        stream, _ = await asyncio.gather(replay(client, turn_id, 99), end_when_read())
+    assert [b.split(b"\n")[:2] for b in cut(stream)] == [[b"id: 2", b"event: done"]]

@@ -1,6 +1,5 @@
 """Confluent-framed Avro: magic byte 0, 4-byte big-endian schema id, Avro body."""
 
-import struct
 from collections.abc import Callable
 from copy import deepcopy
 from functools import cache
@@ -12,10 +11,8 @@ from fastavro import schemaless_reader, schemaless_writer
 from libs.contracts import events
 from libs.contracts.events import Event
 from libs.contracts.mapping import from_fields, to_fields
-from libs.contracts.store import SchemaStore, schema_store
+from libs.contracts.store import HEADER, SchemaStore, schema_store
 from libs.kernel import PermanentError
-
-_HEADER = struct.Struct(">bI")
 
 Encode = Callable[[Any], bytes]
 Decode = Callable[[bytes], Event]
@@ -52,7 +49,7 @@ class Codec:
 
     def _encoder(self, event_type: type[Any]) -> Encode:
         newest = self._store.newest(self._store.topic_of(event_type.__name__))
-        header, schema = _HEADER.pack(0, newest.id), newest.parsed
+        header, schema = newest.header, newest.parsed
         fields = to_fields(newest.schema)
 
         def encode(event: Any) -> bytes:
@@ -64,9 +61,9 @@ class Codec:
         return encode
 
     def _decoder(self, header: bytes) -> Decode:
-        if len(header) < _HEADER.size or header[0] != 0:
+        if len(header) < HEADER.size or header[0] != 0:
             raise PermanentError("undecodable", "not Confluent-framed Avro")
-        written = self._store.by_id(_HEADER.unpack(header)[1])
+        written = self._store.by_id(HEADER.unpack(header)[1])
         newest = self._store.newest(written.topic)
         event_type = getattr(events, self._store.event_of(written.topic))
         build = from_fields(newest.schema, event_type, same_order=written is newest)
@@ -75,7 +72,7 @@ class Codec:
 
         def decode(value: bytes) -> Event:
             buffer = BytesIO(value)
-            buffer.seek(_HEADER.size)
+            buffer.seek(HEADER.size)
             try:
                 fields = schemaless_reader(buffer, writer, reader)
                 if reader is not None:  # defaults that were filled in belong to the schema

@@ -3,6 +3,7 @@
 Nested records and enums are the hand-written types of `libs.contracts.plan`, found by their name.
 """
 
+import dataclasses
 from collections.abc import Callable
 from functools import partial
 from operator import attrgetter
@@ -28,19 +29,21 @@ def from_fields(schema: AvroSchema, cls: type[Any], *, same_order: bool) -> Conv
     """A function from a record's field dict to `cls`.
 
     `same_order` promises that the dict's order is the schema's: true for what was written in this
-    very version, where positional arguments save time.
+    very version. Where it is the class's too, positional arguments save time.
     """
     converters = _converters(schema, _reading(same_order))
+    names = [field["name"] for field in schema["fields"]]
+    positional = same_order and names == [f.name for f in dataclasses.fields(cls)][: len(names)]
 
     def build(fields: dict[str, Any]) -> Any:
         for name, convert in converters:
             fields[name] = convert(fields[name])
-        return cls(*fields.values()) if same_order else cls(**fields)
+        return cls(*fields.values()) if positional else cls(**fields)
 
     def build_plain(fields: dict[str, Any]) -> Any:
         return cls(*fields.values())
 
-    return build_plain if same_order and not converters else build
+    return build_plain if positional and not converters else build
 
 
 def to_fields(schema: AvroSchema) -> Callable[[Any], dict[str, Any]]:

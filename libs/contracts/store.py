@@ -1,6 +1,7 @@
 """The committed schemas: `schemas/avro/<topic>/<version>.avsc` and their ids."""
 
 import json
+import struct
 from dataclasses import dataclass
 from functools import cache, cached_property
 from pathlib import Path
@@ -8,8 +9,10 @@ from typing import Any
 
 import fastavro
 
-from libs.contracts.topics import SCHEMAS_DIR, Topic, load_topics
+from libs.contracts.topics import SCHEMAS_DIR, load_topics
 from libs.kernel import PermanentError
+
+HEADER = struct.Struct(">bI")
 
 
 @dataclass(frozen=True)
@@ -20,6 +23,11 @@ class SchemaVersion:
     version: str  # `001`, `002`, ...
     id: int  # the id on the wire
     schema: Any  # the file's JSON
+
+    @property
+    def header(self) -> bytes:
+        """The framing before the body: magic byte 0 and the id, big-endian."""
+        return HEADER.pack(0, self.id)
 
     @cached_property
     def parsed(self) -> Any:
@@ -46,13 +54,19 @@ class SchemaStore:
         """The event class's name of a topic. Raises: KeyError."""
         return self._topics[topic].event
 
-    def topic(self, name: str) -> Topic:
-        """A topic file's content. Raises: KeyError."""
-        return self._topics[name]
-
     def newest(self, topic: str) -> SchemaVersion:
         """The version that is written and read. Raises: KeyError."""
         return self._newest[topic]
+
+    def versions(self, topic: str) -> list[SchemaVersion]:
+        """Every version of a topic's schema, oldest first."""
+        found = (one for one in self._by_id.values() if one.topic == topic)
+        return sorted(found, key=lambda one: one.version)
+
+    def newest_of_all(self) -> list[SchemaVersion]:
+        """The newest version of every topic, oldest topic first."""
+        topics = dict.fromkeys(found.topic for found in self._by_id.values())
+        return [self._newest[topic] for topic in topics]
 
     def by_id(self, schema_id: int) -> SchemaVersion:
         """The version with an id. Raises: PermanentError (`unknown-schema`)."""

@@ -18,6 +18,7 @@ from libs.contracts.events import (
     TurnRequested,
 )
 from libs.contracts.plan import ConversationExecutionPlan, ExecutionMode
+<<<<<<< HEAD
 from libs.contracts.record import OutgoingRecord, to_record
 from libs.contracts.topics import Topic, load_topics, topic_of
 from libs.contracts.topology import (
@@ -28,6 +29,9 @@ from libs.contracts.topology import (
     retry_topic,
     topic_specs,
 )
+=======
+from libs.contracts.record import OutgoingRecord, Position
+>>>>>>> bf16abb (feat: publisher, relay and sweep of the outbox)
 
 __all__ = [
     "EPOCH_TOPIC",
@@ -43,8 +47,12 @@ __all__ = [
     "ExecutionMode",
     "MemoryCompacted",
     "OutgoingRecord",
+<<<<<<< HEAD
     "Topic",
     "TopicSpec",
+=======
+    "Position",
+>>>>>>> bf16abb (feat: publisher, relay and sweep of the outbox)
     "TurnCompleted",
     "TurnControl",
     "TurnPlanned",

@@ -1,4 +1,4 @@
-"""An event as it goes onto a topic."""
+"""An event as it goes onto a topic, and where it went."""
 
 from dataclasses import dataclass, field
 
@@ -19,6 +19,15 @@ class OutgoingRecord:
     value: bytes
     headers: dict[str, str] = field(default_factory=dict)
     partition: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Position:
+    """Where the broker stored a record."""
+
+    topic: str
+    partition: int
+    offset: int
 
 
 def to_record(event: Event, *, lane: str = "", partition: int | None = None) -> OutgoingRecord:

@@ -1,60 +1,87 @@
 """Units of work: the only way SQL is written, and the only way events leave a transaction."""
 
+import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import Executable, RowMapping, event, insert
+from sqlalchemy import Executable, RowMapping, UpdateBase, event, insert
 from sqlalchemy.engine import CursorResult
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine, create_async_engine
 
 from libs.contracts import Event, OutgoingRecord, to_record
-from libs.kernel import new_id, now_us
+from libs.kernel import PermanentError, TransientError, new_id, now_us
+from libs.storage.sql.failures import sql_errors
 from libs.storage.sql.tables import metadata, outbox
+
+# How long the committing process alone may send a new outbox row; then the sweep takes it.
+FIRST_CLAIM_US = 10_000_000
+WRITE_WAIT_S = 30.0
+# Big payloads are never events: they go to the object store, the event carries the key.
+MAX_EVENT_BYTES = 900_000
 
 
 @dataclass(frozen=True, slots=True)
 class OutboxRow:
-    """A committed, not yet relayed outbox row."""
+    """A committed, unsent outbox row that is this process's to send until `claimed_until`."""
 
     id: str
     record: OutgoingRecord
-    not_before: int
+    created_at: int
+    claimed_until: int
+    not_before: int = 0  # earliest time of sending; 0: at once
 
 
 AfterCommit = Callable[[Sequence[OutboxRow]], Awaitable[None]]
 
 
 class UnitOfWork:
-    """One short transaction. No network call inside; every state change a compare-and-set."""
+    """One short transaction. No network call inside; every state change a compare-and-set.
 
-    def __init__(self, connection: AsyncConnection) -> None:
+    Raises (every method): TransientError while the database is busy, full or away;
+    ConflictError when a row breaks a uniqueness rule.
+    """
+
+    def __init__(self, connection: AsyncConnection, *, read_only: bool = False) -> None:
         self._connection = connection
+        self._read_only = read_only
         self.outbox_rows: list[OutboxRow] = []
 
     async def execute(self, statement: Executable, *args: Any) -> CursorResult[Any]:
-        return await self._connection.execute(statement, *args)
+        if self._read_only and isinstance(statement, UpdateBase):
+            raise RuntimeError("a read-only unit of work cannot write: use Database.work()")
+        with sql_errors():
+            return await self._connection.execute(statement, *args)
 
     async def rows(self, statement: Executable) -> list[RowMapping]:
-        return list((await self._connection.execute(statement)).mappings().all())
+        return list((await self.execute(statement)).mappings().all())
 
     async def first(self, statement: Executable) -> RowMapping | None:
-        return (await self._connection.execute(statement)).mappings().first()
+        return (await self.execute(statement)).mappings().first()
 
     async def scalar(self, statement: Executable) -> Any:
-        return (await self._connection.execute(statement)).scalar()
+        return (await self.execute(statement)).scalar()
 
     async def compare_and_set(self, statement: Executable) -> bool:
         """Run an UPDATE whose WHERE holds the expected state; False: somebody was faster."""
         return (await self.execute(statement)).rowcount == 1
 
     async def emit(self, event_: Event, *, lane: str = "", not_before: int = 0) -> None:
-        """Announce an event when, and only when, this transaction commits."""
+        """Announce an event when, and only when, this transaction commits.
+
+        Args:
+            not_before: Earliest time of sending, microseconds since the epoch; 0: at once.
+        """
         await self.emit_record(to_record(event_, lane=lane), not_before=not_before)
 
     async def emit_record(self, record: OutgoingRecord, *, not_before: int = 0) -> None:
-        row = OutboxRow(new_id(), record, not_before)
+        """`emit` for a record that is framed already. Raises: PermanentError when too large."""
+        if len(record.value) > MAX_EVENT_BYTES:
+            detail = f"{len(record.value)} bytes for {record.topic}, {MAX_EVENT_BYTES} are allowed"
+            raise PermanentError("event-too-large", detail)
+        now = now_us()
+        row = OutboxRow(new_id(), record, now, now + FIRST_CLAIM_US, not_before)
         await self.execute(
             insert(outbox).values(
                 id=row.id,
@@ -63,8 +90,8 @@ class UnitOfWork:
                 key=record.key,
                 value=record.value,
                 headers=record.headers,
-                not_before=not_before,
-                created_at=now_us(),
+                not_before=not_before if not_before > now else row.claimed_until,
+                created_at=now,
             )
         )
         self.outbox_rows.append(row)
@@ -80,12 +107,17 @@ class Database:
     def __init__(self, engine: AsyncEngine, after_commit: AfterCommit | None = None) -> None:
         self.engine = engine
         self.after_commit = after_commit
+        # SQLite has one writer at a time: the process's writers queue here, in order, and only
+        # one of them waits for other processes.
+        self._writer = asyncio.Lock() if engine.dialect.name == "sqlite" else None
+        self._writing: asyncio.Task[Any] | None = None
 
     @asynccontextmanager
     async def work(self) -> AsyncIterator[UnitOfWork]:
         """A writing transaction: commits at the end of the block, rolls back on any error."""
-        async with self.engine.connect() as connection, connection.begin():
-            unit = UnitOfWork(connection)
+        async with AsyncExitStack() as stack:
+            await self._wait_for_turn(stack)
+            unit = UnitOfWork(await self._transaction(stack))
             yield unit
         if unit.outbox_rows and self.after_commit is not None:
             await self.after_commit(unit.outbox_rows)
@@ -93,32 +125,60 @@ class Database:
     @asynccontextmanager
     async def reading(self) -> AsyncIterator[UnitOfWork]:
         """A read-only snapshot; never waits for writers."""
-        async with self.engine.connect() as connection:
-            await connection.execution_options(sluice_read_only=True)
-            async with connection.begin():
-                yield UnitOfWork(connection)
+        async with AsyncExitStack() as stack:
+            connection = await self._transaction(stack, read_only=True)
+            yield UnitOfWork(connection, read_only=True)
 
     async def create_schema(self) -> None:
-        async with self.engine.begin() as connection:
-            await connection.run_sync(metadata.create_all)
+        with sql_errors():
+            async with self.engine.begin() as connection:
+                await connection.run_sync(metadata.create_all)
 
     async def close(self) -> None:
         await self.engine.dispose()
 
+    async def _wait_for_turn(self, stack: AsyncExitStack) -> None:
+        if self._writer is None:
+            return
+        if self._writing is asyncio.current_task():
+            raise RuntimeError("a unit of work inside another one would wait for itself")
+        try:
+            async with asyncio.timeout(WRITE_WAIT_S):
+                await self._writer.acquire()
+        except TimeoutError as exc:
+            raise TransientError("SQL writers are queueing up") from exc
+        self._writing = asyncio.current_task()
+        stack.callback(self._end_turn, self._writer)
+
+    def _end_turn(self, writer: asyncio.Lock) -> None:
+        self._writing = None
+        writer.release()
+
+    async def _transaction(
+        self, stack: AsyncExitStack, *, read_only: bool = False
+    ) -> AsyncConnection:
+        stack.enter_context(sql_errors())
+        connection = await stack.enter_async_context(self.engine.connect())
+        if read_only:
+            await connection.execution_options(sluice_read_only=True)
+        await stack.enter_async_context(connection.begin())
+        return connection
+
 
 def open_database(url: str) -> Database:
     """A database on `url`. SQLite gets WAL and BEGIN IMMEDIATE, so that writers queue up."""
-    engine = create_async_engine(url, pool_pre_ping=not url.startswith("sqlite"))
-    if url.startswith("sqlite"):
-        event.listen(engine.sync_engine, "connect", _prepare_sqlite)
-        event.listen(engine.sync_engine, "begin", _begin_sqlite)
+    if not url.startswith("sqlite"):
+        return Database(create_async_engine(url, pool_pre_ping=True))
+    engine = create_async_engine(url, pool_size=8, max_overflow=8, pool_timeout=WRITE_WAIT_S)
+    event.listen(engine.sync_engine, "connect", _prepare_sqlite)
+    event.listen(engine.sync_engine, "begin", _begin_sqlite)
     return Database(engine)
 
 
 def _prepare_sqlite(connection: Any, _record: Any) -> None:
     connection.isolation_level = None  # the driver must not begin transactions by itself
     cursor = connection.cursor()
-    for pragma in ("journal_mode=WAL", "synchronous=NORMAL", "busy_timeout=30000"):
+    for pragma in ("busy_timeout=30000", "journal_mode=WAL", "synchronous=NORMAL"):
         cursor.execute(f"PRAGMA {pragma}")
     cursor.close()
 

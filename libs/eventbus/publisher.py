@@ -1,0 +1,160 @@
+"""Sending records to the broker."""
+
+import asyncio
+from collections.abc import Sequence
+from typing import Any, Protocol, Self
+
+from aiokafka import AIOKafkaProducer
+from aiokafka.errors import KafkaError
+
+from libs.contracts import OutgoingRecord, Position
+from libs.kernel import TransientError, stable_partition
+
+
+class Publisher(Protocol):
+    """Puts records onto topics; a returned position means that the broker has the record."""
+
+    async def send(self, record: OutgoingRecord) -> Position:
+        """Raises: TransientError (the record may or may not be in the log)."""
+        ...
+
+    async def send_many(
+        self, records: Sequence[OutgoingRecord]
+    ) -> list[Position | TransientError]:
+        """What became of each record, in order. Records of one key keep their order. Never
+        raises for a broker's fault: a record that could not be sent has its error in the list.
+        """
+        ...
+
+
+def _partition(key: bytes | None, partitions: Sequence[int], _available: Sequence[int]) -> int:
+    return partitions[stable_partition((key or b"").decode(), len(partitions))]
+
+
+class KafkaPublisher:
+    """`Publisher` over one producer, which `renew` replaces when the broker's log is a new one.
+
+    Args:
+        idempotence: Needs producer ids, which the embedded broker does not have.
+        timeout_s: Bound on every send, connection and topic look-up included.
+    """
+
+    def __init__(
+        self, bootstrap: str, *, idempotence: bool = False, timeout_s: float = 8.0
+    ) -> None:
+        self._bootstrap = bootstrap
+        self._idempotence = idempotence
+        self._timeout_s = timeout_s
+        self._producer: AIOKafkaProducer | None = None
+
+    async def __aenter__(self) -> Self:
+        await self.start()
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.close()
+
+    async def start(self) -> None:
+        """Connect. Raises: TransientError when no broker answers."""
+        producer = AIOKafkaProducer(
+            bootstrap_servers=self._bootstrap,
+            acks="all",
+            enable_idempotence=self._idempotence,
+            request_timeout_ms=int(self._timeout_s * 1000),
+            partitioner=_partition,
+            max_request_size=8 * 1024 * 1024,
+            max_batch_size=256 * 1024,
+        )
+        try:
+            await asyncio.wait_for(producer.start(), self._timeout_s)
+        except (KafkaError, OSError, TimeoutError) as exc:
+            await _stop(producer, self._timeout_s)
+            raise TransientError(f"no broker at {self._bootstrap}: {exc}") from exc
+        self._producer = producer
+
+    async def renew(self) -> None:
+        """Forget what is known of the broker's topics: start a new producer, stop the old one."""
+        old = self._producer
+        await self.start()
+        if old is not None:
+            await _stop(old, self._timeout_s)
+
+    async def close(self) -> None:
+        """Send what is buffered, within the time limit, and disconnect."""
+        producer, self._producer = self._producer, None
+        if producer is not None:
+            await _stop(producer, self._timeout_s)
+
+    async def send(self, record: OutgoingRecord) -> Position:
+        outcome = (await self.send_many([record]))[0]
+        if isinstance(outcome, TransientError):
+            raise outcome
+        return outcome
+
+    async def send_many(
+        self, records: Sequence[OutgoingRecord]
+    ) -> list[Position | TransientError]:
+        deadline = asyncio.get_running_loop().time() + self._timeout_s
+        pending: list[asyncio.Future[Any] | TransientError] = []
+        for record in records:
+            pending.append(await self._enqueue(record, deadline))
+        return [await self._outcome(sent, deadline) for sent in pending]
+
+    async def _enqueue(
+        self, record: OutgoingRecord, deadline: float
+    ) -> "asyncio.Future[Any] | TransientError":
+        if self._producer is None:
+            return TransientError("the broker is not connected")
+        try:
+            async with asyncio.timeout_at(deadline):
+                if not await _knows(self._producer, record.topic):
+                    return TransientError(f"the broker has no topic {record.topic}")
+                sent: asyncio.Future[Any] = await self._producer.send(
+                    record.topic,
+                    value=record.value,
+                    key=record.key.encode(),
+                    partition=record.partition,
+                    headers=[(name, text.encode()) for name, text in record.headers.items()],
+                )
+                sent.add_done_callback(_seen)
+                return sent
+        except (KafkaError, OSError, TimeoutError, AssertionError) as exc:
+            return _failed(record.topic, exc)
+
+    async def _outcome(
+        self, sent: "asyncio.Future[Any] | TransientError", deadline: float
+    ) -> Position | TransientError:
+        if isinstance(sent, TransientError):
+            return sent
+        try:
+            async with asyncio.timeout_at(deadline):
+                stored = await asyncio.shield(sent)
+        except (KafkaError, OSError, TimeoutError) as exc:
+            return _failed("the broker", exc)
+        return Position(stored.topic, stored.partition, stored.offset)
+
+
+async def _knows(producer: AIOKafkaProducer, topic: str) -> bool:
+    """Whether the topic exists. Asking for it by name would create it, with any partition count."""
+    if topic in producer.client.cluster.topics():
+        return True
+    await producer.client.force_metadata_update()
+    return topic in producer.client.cluster.topics()
+
+
+def _seen(sent: "asyncio.Future[Any]") -> None:
+    if not sent.cancelled():
+        sent.exception()  # a sender that gave up waiting has reported its own error
+
+
+def _failed(target: str, exc: BaseException) -> TransientError:
+    error = TransientError(f"not sent to {target}: {exc or type(exc).__name__}")
+    error.__cause__ = exc
+    return error
+
+
+async def _stop(producer: AIOKafkaProducer, timeout_s: float) -> None:
+    try:
+        await asyncio.wait_for(producer.stop(), timeout_s)
+    except (KafkaError, OSError, TimeoutError):
+        return  # a broker that is gone cannot be told

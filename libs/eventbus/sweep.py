@@ -1,0 +1,108 @@
+"""The sweep: sends outbox rows whose time has come and those that no relay got out."""
+
+import asyncio
+import random
+from contextlib import suppress
+from dataclasses import dataclass
+
+import structlog
+
+from libs.eventbus.relay import Relay
+from libs.kernel import TransientError, now_us
+from libs.storage.sql import Database
+from libs.storage.sql.outbox import claim_due, next_due, prune
+
+log = structlog.get_logger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class SweepPolicy:
+    """How often the outbox is looked through, and how long sent rows are kept."""
+
+    interval_s: float = 1.0  # jittered, so that processes take turns
+    claim_s: float = 10.0
+    batch: int = 200
+    keep_sent_s: float = 24 * 3600.0
+    prune_every_s: float = 60.0
+    prune_batch: int = 500
+
+
+class Sweep:
+    """Each pass claims due rows, so that of several processes only one sends a row."""
+
+    def __init__(
+        self,
+        db: Database,
+        relay: Relay,
+        policy: SweepPolicy = SweepPolicy(),  # noqa: B008 - frozen
+    ) -> None:
+        self._db = db
+        self._relay = relay
+        self._policy = policy
+
+    async def run(self) -> None:
+        """Look through the outbox until cancelled; faults are logged and tried again."""
+        pruned_at = asyncio.get_running_loop().time()
+        while True:
+            await self._nap()
+            await self._try_pass()
+            if asyncio.get_running_loop().time() - pruned_at > self._policy.prune_every_s:
+                pruned_at = asyncio.get_running_loop().time()
+                await self._try_prune()
+
+    async def sweep_once(self) -> int:
+        """Send every row that is due now; returns how many went out.
+
+        A batch of which nothing went out ends the pass: the broker is away. Raises: TransientError
+        from SQL.
+        """
+        total = 0
+        claim_us = int(self._policy.claim_s * 1e6)
+        while await self._due_in_s() == 0:
+            async with self._db.work() as sql:
+                rows = await claim_due(sql, claim_us=claim_us, limit=self._policy.batch)
+            sent = await self._relay.send(rows)
+            total += sent
+            if not sent:
+                break
+        return total
+
+    async def prune_once(self) -> int:
+        """Delete one small batch of rows that were sent long ago."""
+        sent_before = now_us() - int(self._policy.keep_sent_s * 1e6)
+        async with self._db.work() as sql:
+            return await prune(sql, sent_before=sent_before, limit=self._policy.prune_batch)
+
+    async def _due_in_s(self) -> float | None:
+        async with self._db.reading() as sql:
+            due = await next_due(sql)
+        return None if due is None else max((due - now_us()) / 1e6, 0.0)
+
+    async def _nap(self) -> None:
+        self._relay.delayed.clear()
+        nap_s = self._policy.interval_s * random.uniform(0.5, 1.5)  # noqa: S311 - spreads load
+        try:
+            due_in_s = await self._due_in_s()
+        except TransientError:
+            due_in_s = None
+        if due_in_s is not None:
+            nap_s = min(nap_s, max(due_in_s, 0.05))
+        with suppress(TimeoutError):
+            async with asyncio.timeout(nap_s):
+                await self._relay.delayed.wait()
+
+    async def _try_pass(self) -> None:
+        try:
+            swept = await self.sweep_once()
+        except TransientError as exc:
+            log.warning("outbox_sweep_failed", error=str(exc))
+            return
+        if swept:
+            log.info("outbox_swept", rows=swept)
+
+    async def _try_prune(self) -> None:
+        try:
+            while await self.prune_once() >= self._policy.prune_batch:
+                await asyncio.sleep(0.05)  # other writers go first
+        except TransientError as exc:
+            log.warning("outbox_prune_failed", error=str(exc))

@@ -1,0 +1,39 @@
+"""The database library's errors, as the platform's own."""
+
+import sqlite3
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from sqlalchemy.exc import DBAPIError, IntegrityError, InterfaceError, OperationalError
+from sqlalchemy.exc import TimeoutError as PoolTimeoutError
+
+from libs.kernel import ConflictError, TransientError
+
+
+@contextmanager
+def sql_errors() -> Iterator[None]:
+    """Errors of the moment become TransientError, broken uniqueness ConflictError.
+
+    A statement that is wrong in itself stays the library's error: that is a bug.
+    """
+    try:
+        yield
+    except IntegrityError as exc:
+        raise ConflictError(str(exc.orig)) from exc
+    except PoolTimeoutError as exc:
+        raise TransientError("every SQL connection is in use") from exc
+    except DBAPIError as exc:
+        if _may_pass(exc):
+            raise TransientError(f"SQL is not available: {exc.orig}") from exc
+        raise
+
+
+def _may_pass(exc: DBAPIError) -> bool:
+    if exc.connection_invalidated:
+        return True
+    if not isinstance(exc, OperationalError | InterfaceError):
+        return False
+    # SQLite reports wrong statements as operational errors, too, with its plainest code; a table
+    # that is not there yet is the exception: another process is about to create it.
+    code = getattr(exc.orig, "sqlite_errorcode", None)
+    return code != sqlite3.SQLITE_ERROR or "no such table" in str(exc.orig)

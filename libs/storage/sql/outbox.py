@@ -1,0 +1,132 @@
+"""Outbox rows: claimed, sent, marked, pruned.
+
+An unsent row's `not_before` is also its claim: whoever may send it moves that time ahead first, so
+that nobody else takes the row before the claim has run out. The process that commits a row holds
+the first claim.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from sqlalchemy import RowMapping, bindparam, delete, func, select, update
+
+from libs.contracts import OutgoingRecord, Position
+from libs.kernel import now_us
+from libs.storage.sql.tables import outbox
+from libs.storage.sql.work import OutboxRow, UnitOfWork
+
+
+@dataclass(frozen=True, slots=True)
+class SentRow:
+    """Where a row went, and into which log."""
+
+    id: str
+    position: Position
+    broker_epoch: str
+
+
+async def claim_due(sql: UnitOfWork, *, claim_us: int, limit: int) -> list[OutboxRow]:
+    """Take up to `limit` rows whose time has come, oldest first; they are ours for `claim_us`."""
+    now = now_us()
+    found = await sql.rows(
+        select(outbox)
+        .where(outbox.c.sent_at.is_(None), outbox.c.not_before <= now)
+        .order_by(outbox.c.not_before, outbox.c.created_at, outbox.c.id)
+        .limit(limit)
+        .with_for_update(skip_locked=True)
+    )
+    ids = [row["id"] for row in found]
+    await postpone(sql, ids, until=now + claim_us)
+    rows = sorted(found, key=lambda row: (row["created_at"], row["id"]))
+    return [OutboxRow(row["id"], _record(row), row["created_at"], now + claim_us) for row in rows]
+
+
+def _record(row: RowMapping) -> OutgoingRecord:
+    return OutgoingRecord(
+        row["topic"], row["key"], row["value"], dict(row["headers"]), row["partition"]
+    )
+
+
+async def postpone(sql: UnitOfWork, ids: Sequence[str], *, until: int) -> None:
+    """Let nobody send these rows before `until`."""
+    if ids:
+        await sql.execute(
+            update(outbox)
+            .where(outbox.c.id.in_(ids), outbox.c.sent_at.is_(None))
+            .values(not_before=until)
+        )
+
+
+async def mark_sent(sql: UnitOfWork, sent: Sequence[SentRow]) -> None:
+    """Keep where each row went."""
+    if not sent:
+        return
+    statement = (
+        update(outbox)
+        .where(outbox.c.id == bindparam("row_id"))
+        .values(
+            partition=bindparam("to_partition"),
+            offset=bindparam("to_offset"),
+            broker_epoch=bindparam("in_epoch"),
+            sent_at=bindparam("at"),
+        )
+    )
+    now = now_us()
+    await sql.execute(
+        statement,
+        [
+            {
+                "row_id": row.id,
+                "to_partition": row.position.partition,
+                "to_offset": row.position.offset,
+                "in_epoch": row.broker_epoch,
+                "at": now,
+            }
+            for row in sent
+        ],
+    )
+
+
+async def count_due(sql: UnitOfWork) -> int:
+    """Rows that are not sent though their time has come."""
+    return int(
+        await sql.scalar(
+            select(func.count())
+            .select_from(outbox)
+            .where(outbox.c.sent_at.is_(None), outbox.c.not_before <= now_us())
+        )
+    )
+
+
+async def next_due(sql: UnitOfWork) -> int | None:
+    """When the next unsent row's time comes; None: there is none."""
+    found = await sql.scalar(
+        select(func.min(outbox.c.not_before)).where(outbox.c.sent_at.is_(None))
+    )
+    return None if found is None else int(found)
+
+
+async def newest(sql: UnitOfWork, topics: Sequence[str], key: str) -> RowMapping | None:
+    """The last row for this key on any of these topics, without its value."""
+    return await sql.first(
+        select(
+            outbox.c.id,
+            outbox.c.topic,
+            outbox.c.partition,
+            outbox.c.offset,
+            outbox.c.sent_at,
+            outbox.c.broker_epoch,
+        )
+        .where(outbox.c.key == key, outbox.c.topic.in_(topics))
+        .order_by(outbox.c.created_at.desc(), outbox.c.id.desc())
+        .limit(1)
+    )
+
+
+async def prune(sql: UnitOfWork, *, sent_before: int, limit: int) -> int:
+    """Delete up to `limit` rows sent before a time; returns how many."""
+    old = await sql.rows(select(outbox.c.id).where(outbox.c.sent_at < sent_before).limit(limit))
+    ids = [row["id"] for row in old]
+    if ids:
+        await sql.execute(delete(outbox).where(outbox.c.id.in_(ids)))
+    return len(ids)

@@ -18,8 +18,7 @@ from libs.contracts.events import (
     TurnRequested,
 )
 from libs.contracts.plan import ConversationExecutionPlan, ExecutionMode
-<<<<<<< HEAD
-from libs.contracts.record import OutgoingRecord, to_record
+from libs.contracts.record import OutgoingRecord, Position, to_record
 from libs.contracts.topics import Topic, load_topics, topic_of
 from libs.contracts.topology import (
     EPOCH_TOPIC,
@@ -29,9 +28,6 @@ from libs.contracts.topology import (
     retry_topic,
     topic_specs,
 )
-=======
-from libs.contracts.record import OutgoingRecord, Position
->>>>>>> bf16abb (feat: publisher, relay and sweep of the outbox)
 
 __all__ = [
     "EPOCH_TOPIC",
@@ -47,12 +43,9 @@ __all__ = [
     "ExecutionMode",
     "MemoryCompacted",
     "OutgoingRecord",
-<<<<<<< HEAD
+    "Position",
     "Topic",
     "TopicSpec",
-=======
-    "Position",
->>>>>>> bf16abb (feat: publisher, relay and sweep of the outbox)
     "TurnCompleted",
     "TurnControl",
     "TurnPlanned",

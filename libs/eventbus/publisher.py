@@ -7,7 +7,7 @@ from typing import Any, Protocol, Self
 from aiokafka import AIOKafkaProducer
 from aiokafka.errors import KafkaError
 
-from libs.contracts import OutgoingRecord, Position
+from libs.contracts import OutgoingRecord, Position, topic_specs
 from libs.kernel import TransientError, stable_partition
 
 
@@ -18,9 +18,7 @@ class Publisher(Protocol):
         """Raises: TransientError (the record may or may not be in the log)."""
         ...
 
-    async def send_many(
-        self, records: Sequence[OutgoingRecord]
-    ) -> list[Position | TransientError]:
+    async def send_many(self, records: Sequence[OutgoingRecord]) -> list[Position | TransientError]:
         """What became of each record, in order. Records of one key keep their order. Never
         raises for a broker's fault: a record that could not be sent has its error in the list.
         """
@@ -85,15 +83,22 @@ class KafkaPublisher:
         if producer is not None:
             await _stop(producer, self._timeout_s)
 
+    async def has_every_topic(self) -> bool:
+        """Whether the broker has every topic of the topic files, with its partitions."""
+        if self._producer is None:
+            return False
+        await self._producer.client.force_metadata_update()
+        cluster = self._producer.client.cluster
+        found = {name: len(cluster.partitions_for_topic(name)) for name in cluster.topics()}
+        return all(found.get(spec.name) == spec.partitions for spec in topic_specs())
+
     async def send(self, record: OutgoingRecord) -> Position:
         outcome = (await self.send_many([record]))[0]
         if isinstance(outcome, TransientError):
             raise outcome
         return outcome
 
-    async def send_many(
-        self, records: Sequence[OutgoingRecord]
-    ) -> list[Position | TransientError]:
+    async def send_many(self, records: Sequence[OutgoingRecord]) -> list[Position | TransientError]:
         deadline = asyncio.get_running_loop().time() + self._timeout_s
         pending: list[asyncio.Future[Any] | TransientError] = []
         for record in records:

@@ -42,7 +42,7 @@ class Relay:
         db: Database,
         publisher: Publisher,
         epoch: Callable[[], str],
-        policy: RelayPolicy = RelayPolicy(),  # noqa: B008 - frozen
+        policy: RelayPolicy = RelayPolicy(),
     ) -> None:
         self._db = db
         self._publisher = publisher

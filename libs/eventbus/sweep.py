@@ -34,7 +34,7 @@ class Sweep:
         self,
         db: Database,
         relay: Relay,
-        policy: SweepPolicy = SweepPolicy(),  # noqa: B008 - frozen
+        policy: SweepPolicy = SweepPolicy(),
     ) -> None:
         self._db = db
         self._relay = relay
@@ -103,6 +103,6 @@ class Sweep:
     async def _try_prune(self) -> None:
         try:
             while await self.prune_once() >= self._policy.prune_batch:
-                await asyncio.sleep(0.05)  # other writers go first
+                pass
         except TransientError as exc:
             log.warning("outbox_prune_failed", error=str(exc))

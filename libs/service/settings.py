@@ -23,8 +23,8 @@ class PlatformSettings(BaseSettings):
     )
     gateway_port: int = Field(default=8080, validation_alias="SLUICE_PORT")
     ingest_port: int = Field(default=8081, validation_alias="SLUICE_INGEST_PORT")
-    # Liveness, readiness and metrics of services without a public port; 0 picks a free one.
-    health_port: int = Field(default=0, validation_alias="SLUICE_HEALTH_PORT")
+    # Liveness, readiness and metrics of services without a public port: none unless set.
+    health_port: int | None = Field(default=None, validation_alias="SLUICE_HEALTH_PORT")
     kafka_bootstrap: str = Field(default="127.0.0.1:19092", validation_alias="KAFKA_BOOTSTRAP")
     # The embedded broker joins groups after half of this, so local mode keeps it short.
     kafka_session_timeout_s: float = Field(default=6.0, validation_alias="KAFKA_SESSION_TIMEOUT_S")

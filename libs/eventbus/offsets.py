@@ -1,0 +1,49 @@
+"""How far consumer groups have come."""
+
+import asyncio
+from collections.abc import Collection
+from typing import Protocol
+
+from aiokafka import TopicPartition
+from aiokafka.admin import AIOKafkaAdminClient
+from aiokafka.errors import KafkaError
+
+from libs.kernel import TransientError
+
+Place = tuple[str, int]  # topic, partition
+
+
+class CommittedOffsets(Protocol):
+    """What groups have committed."""
+
+    async def of_group(self, group_id: str, places: Collection[Place]) -> dict[Place, int]:
+        """For each place the next offset the group will read; 0 where it has not committed.
+
+        Raises: TransientError when the broker cannot say.
+        """
+        ...
+
+
+class KafkaOffsets:
+    """`CommittedOffsets` asked of the broker, each time over a connection of its own."""
+
+    def __init__(self, bootstrap: str, *, timeout_s: float = 10.0) -> None:
+        self._bootstrap = bootstrap
+        self._timeout_s = timeout_s
+
+    async def of_group(self, group_id: str, places: Collection[Place]) -> dict[Place, int]:
+        admin = AIOKafkaAdminClient(bootstrap_servers=self._bootstrap)
+        wanted = [TopicPartition(topic, partition) for topic, partition in places]
+        try:
+            async with asyncio.timeout(self._timeout_s):
+                await admin.start()
+                # The embedded broker answers only for partitions that are named.
+                found = await admin.list_consumer_group_offsets(group_id, partitions=wanted)
+        except (KafkaError, OSError, TimeoutError) as exc:
+            raise TransientError(f"offsets of {group_id}: {exc or type(exc).__name__}") from exc
+        finally:
+            await admin.close()
+        return {
+            (place.topic, place.partition): max(found[place].offset, 0) if place in found else 0
+            for place in wanted
+        }

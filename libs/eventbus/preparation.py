@@ -1,0 +1,83 @@
+"""Everything a broker needs before anybody uses it: all topics, then its epoch."""
+
+import asyncio
+from collections.abc import Sequence
+
+import structlog
+from aiokafka import AIOKafkaConsumer, TopicPartition
+from aiokafka.admin import AIOKafkaAdminClient, NewTopic
+from aiokafka.errors import KafkaError
+
+from libs.contracts import TopicSpec, topic_specs
+from libs.eventbus.admin import apply_topics
+from libs.eventbus.epoch import ensure_epoch, read_epoch
+from libs.kernel import PermanentError, TransientError
+from libs.storage.sql import Database
+
+log = structlog.get_logger(__name__)
+
+_REQUEST_TIMEOUT_S = 5.0
+
+
+async def prepare_broker(
+    bootstrap: str, db: Database, *, embedded: bool = False, timeout_s: float = 60.0
+) -> str:
+    """Create the topics and give a new log its epoch; returns the epoch. Safe to repeat.
+
+    Waits for a broker that is not there yet. Clients that reach an *embedded* broker between its
+    restart and this call leave topics with a wrong shape behind, or records in topics that did not
+    exist yet, which stay broken. As long as the log has no epoch nobody counts on anything in it,
+    so such topics are made anew.
+
+    Raises: as `apply_topics`.
+    """
+    try:
+        async with asyncio.timeout(timeout_s):
+            if embedded and await _patiently_read_epoch(bootstrap) is None:
+                await _make_anew(bootstrap, topic_specs())
+            await apply_topics(bootstrap, timeout_s=timeout_s)
+            return await ensure_epoch(bootstrap, db, timeout_s=timeout_s)
+    except TimeoutError as exc:
+        raise TransientError(f"broker at {bootstrap} not ready within {timeout_s:g} s") from exc
+
+
+async def _patiently_read_epoch(bootstrap: str) -> str | None:
+    while True:
+        try:
+            return await read_epoch(bootstrap, timeout_s=_REQUEST_TIMEOUT_S)
+        except TransientError:
+            await asyncio.sleep(0.1)
+
+
+async def _make_anew(bootstrap: str, specs: Sequence[TopicSpec]) -> None:
+    """Until every topic has its shape and holds nothing: create, delete, create."""
+    while True:
+        try:
+            await _clear(bootstrap, specs)
+            await apply_topics(bootstrap, specs)
+            if not await _holds_records(bootstrap, specs):
+                return
+        except (KafkaError, OSError, TimeoutError, PermanentError) as exc:
+            log.warning("topics_not_clean_yet", error=repr(exc))
+
+
+async def _clear(bootstrap: str, specs: Sequence[TopicSpec]) -> None:
+    admin = AIOKafkaAdminClient(bootstrap_servers=bootstrap)
+    try:
+        await admin.start()
+        # Only a topic that exists can be deleted, and only deleting removes stray records.
+        await admin.create_topics([NewTopic(spec.name, spec.partitions, 1) for spec in specs])
+        await admin.delete_topics([spec.name for spec in specs])
+    finally:
+        await admin.close()
+
+
+async def _holds_records(bootstrap: str, specs: Sequence[TopicSpec]) -> bool:
+    consumer = AIOKafkaConsumer(bootstrap_servers=bootstrap)
+    try:
+        await consumer.start()
+        places = [TopicPartition(spec.name, p) for spec in specs for p in range(spec.partitions)]
+        ends = await asyncio.wait_for(consumer.end_offsets(places), _REQUEST_TIMEOUT_S)
+        return any(ends.values())
+    finally:
+        await consumer.stop()

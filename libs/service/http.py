@@ -1,0 +1,97 @@
+"""Serving HTTP inside a process that does other things, too."""
+
+import asyncio
+import errno
+import socket
+from collections.abc import Generator
+from contextlib import contextmanager
+from typing import Any
+
+import structlog
+import uvicorn
+
+from libs.kernel import PermanentError
+from libs.service.stopping import stopping
+
+log = structlog.get_logger(__name__)
+
+BACKLOG = 2048
+STREAM_GRACE_S = 3  # open streams get this long after the stop; then they are cut
+
+
+class _Server(uvicorn.Server):
+    def __init__(self, config: uvicorn.Config, answering: asyncio.Event) -> None:
+        super().__init__(config)
+        self._answering = answering
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        await super().startup(sockets)
+        self._answering.set()
+        log.info("http_started", addresses=[sock.getsockname()[:2] for sock in sockets or ()])
+
+    @contextmanager
+    def capture_signals(self) -> Generator[None, None, None]:
+        yield  # signals belong to the process, which sets `should_exit`
+
+    async def serve(self, sockets: list[socket.socket] | None = None) -> None:
+        try:
+            await super().serve(sockets)
+        except SystemExit as exc:  # the app's lifespan raised; it was logged with its reason
+            raise PermanentError("cannot-start", "the HTTP app failed to start") from exc
+
+
+def listen_on(host: str, port: int, *, setting: str = "") -> socket.socket:
+    """A listening socket. Raises: PermanentError (`port-busy`) that names the port."""
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    sock = socket.socket(family, socket.SOCK_STREAM)
+    sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        sock.bind((host, port))
+    except OSError as exc:
+        sock.close()
+        if exc.errno != errno.EADDRINUSE:
+            raise PermanentError("cannot-listen", f"{host}:{port}: {exc.strerror}") from exc
+        advice = f"; stop what uses it or set {setting}" if setting else ""
+        raise PermanentError("port-busy", f"port {port} on {host} is in use{advice}") from exc
+    sock.listen(BACKLOG)
+    return sock
+
+
+async def serve_http(
+    app: Any,
+    host: str,
+    port: int,
+    *,
+    setting: str = "",
+    stop: asyncio.Event | None = None,
+    started: asyncio.Event | None = None,
+) -> None:
+    """Serve an ASGI app until the process is told to stop, then end open requests within bounds.
+
+    Args:
+        setting: The environment variable that chooses the port, for the message when it is busy.
+        stop: Set to end the serving; by default the process's own stop event.
+        started: Set once requests are answered.
+
+    Raises: PermanentError (`port-busy`, `cannot-listen`).
+    """
+    sock = listen_on(host, port, setting=setting)
+    config = uvicorn.Config(
+        app,
+        log_config=None,
+        access_log=False,
+        timeout_graceful_shutdown=STREAM_GRACE_S,
+        lifespan="on",
+        server_header=False,
+    )
+    server = _Server(config, started or asyncio.Event())
+    serving = asyncio.create_task(server.serve(sockets=[sock]))
+    asked = asyncio.create_task((stop or stopping()).wait())
+    try:
+        await asyncio.wait({serving, asked}, return_when=asyncio.FIRST_COMPLETED)
+        server.should_exit = True
+        await serving
+    finally:
+        for task in (asked, serving):
+            task.cancel()
+        sock.close()

@@ -1,0 +1,158 @@
+"""What every process of the platform stands on: SQL, the broker, health, and an orderly end."""
+
+import asyncio
+import importlib
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Sequence
+from contextlib import asynccontextmanager, suppress
+from typing import Any, Protocol, TypeVar
+
+from fastapi import FastAPI
+
+from libs.eventbus.publisher import KafkaPublisher, Publisher
+from libs.eventbus.subscriptions import Subscriptions
+from libs.service.health import Health
+from libs.service.http import serve_http
+from libs.service.settings import PlatformSettings
+from libs.service.stopping import run, stopping
+from libs.service.upkeep import Upkeep
+from libs.storage.sql import Database, open_database
+from libs.web.health import health_routes
+
+__all__ = ["Health", "Platform", "open_platform", "run", "serve_http", "stopping"]
+
+E = TypeVar("E")
+
+SQL_PATIENCE_S = 5.0
+
+
+class Reader(Protocol):
+    """A consumer or a listener."""
+
+    def new_epoch(self) -> None: ...
+
+    async def run(self, stop: asyncio.Event) -> None: ...
+
+
+class Platform:
+    """The parts a process shares. `stopping` is set when the process is to end."""
+
+    def __init__(
+        self, settings: PlatformSettings, db: Database, publisher: Publisher, upkeep: Upkeep
+    ) -> None:
+        self.settings = settings
+        self.db = db
+        self.publisher = publisher
+        self.health = upkeep.health
+        self.instance_id = upkeep.worker.id
+        self.stopping = stopping()
+        self._upkeep = upkeep
+
+    async def connected(self) -> bool:
+        """Wait until SQL and a prepared broker are there; False: told to stop meanwhile."""
+        for there in (self._upkeep.sql_there, self._upkeep.broker_there):
+            waits = [asyncio.create_task(event.wait()) for event in (there, self.stopping)]
+            try:
+                await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
+            finally:
+                for wait in waits:
+                    wait.cancel()
+        return not self.stopping.is_set()
+
+    async def consume(
+        self,
+        subscriptions: Subscriptions,
+        *,
+        group_id: str,
+        lanes: Sequence[str] = ("",),
+        policies: Any = None,
+    ) -> None:
+        """Handle a group's events until the process is to end; then drain, commit and leave."""
+        consumer = _bus("consumer").Consumer(
+            self._kafka(),
+            self.db,
+            subscriptions,
+            group_id=group_id,
+            lanes=lanes,
+            policies=policies,
+            report=self.health.reporter(f"consumer {group_id}"),
+        )
+        await self._read(consumer)
+
+    async def listen(
+        self,
+        event_type: type[E],
+        handle: Callable[[E], Awaitable[None]],
+        *,
+        partitions: Collection[int] | None = None,
+    ) -> None:
+        """Hear every new event of a type, without a group, until the process is to end.
+
+        Args:
+            partitions: Which to read; None reads all.
+        """
+        listener = _bus("listening").Listener(
+            self._kafka(),
+            event_type,
+            handle,
+            partitions=partitions,
+            report=self.health.reporter(f"listener {event_type.__name__}"),
+        )
+        await self._read(listener)
+
+    def _kafka(self) -> Any:
+        return _bus("connection").KafkaConnection(
+            self.settings.kafka_bootstrap, self.settings.kafka_session_timeout_s
+        )
+
+    async def _read(self, reader: Reader) -> None:
+        if await self.connected():
+            self._upkeep.epoch.on_new_log(reader.new_epoch)
+            await reader.run(self.stopping)
+
+    async def serve_health(self) -> None:
+        """`/live`, `/ready` and `/metrics`, where a port is set for them."""
+        if self.settings.health_port is None:
+            return
+        app = FastAPI(openapi_url=None)
+        app.include_router(health_routes(self.health.names))
+        host, port = self.settings.host, self.settings.health_port
+        await serve_http(app, host, port, setting="SLUICE_HEALTH_PORT", stop=self.stopping)
+
+
+def _bus(module: str) -> Any:
+    return importlib.import_module(f"libs.eventbus.{module}")
+
+
+@asynccontextmanager
+async def open_platform(settings: PlatformSettings, service: str) -> AsyncIterator[Platform]:
+    """The platform for one process, which writes its heartbeat under the name of its service.
+
+    Opens at once, even when SQL or the broker is not there yet: the connections come when they
+    can, `health` names what is missing, and meanwhile every use raises TransientError. SQL gets a
+    few seconds first, so that a root may use it right away. At the end of the block: outbox rows
+    are sent, background work ends, connections close.
+    """
+    settings.home.mkdir(parents=True, exist_ok=True)
+    db = open_database(settings.sql_url)
+    kafka = KafkaPublisher(settings.kafka_bootstrap, idempotence=settings.kafka_idempotence)
+    upkeep = Upkeep(service, db, settings.kafka_bootstrap, kafka)
+    platform = Platform(settings, db, kafka, upkeep)
+    try:
+        async with asyncio.TaskGroup() as tasks:
+            background = [tasks.create_task(upkeep.run())]
+            background.append(tasks.create_task(platform.serve_health()))
+            try:
+                with suppress(TimeoutError):
+                    async with asyncio.timeout(SQL_PATIENCE_S):
+                        await upkeep.sql_there.wait()
+                yield platform
+                await upkeep.drain()
+            finally:
+                for task in background:
+                    task.cancel()
+    except ExceptionGroup as group:
+        if len(group.exceptions) == 1:
+            raise group.exceptions[0] from None
+        raise
+    finally:
+        await upkeep.close()

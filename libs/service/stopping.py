@@ -1,0 +1,73 @@
+"""Running a process until it is told to stop."""
+
+import asyncio
+import signal
+import sys
+from collections.abc import Callable, Coroutine
+from contextvars import ContextVar
+from typing import Any
+
+import setproctitle
+import structlog
+import uvloop
+
+from libs.kernel import PermanentError, SluiceError
+from libs.observability.logs import configure_logs
+from libs.observability.service import set_service_name
+
+log = structlog.get_logger(__name__)
+
+_stop: ContextVar[asyncio.Event] = ContextVar("stop")
+
+
+def stopping() -> asyncio.Event:
+    """The event that SIGTERM or SIGINT sets in a process started by `run`."""
+    found = _stop.get(None)
+    if found is None:
+        found = asyncio.Event()
+        _stop.set(found)
+    return found
+
+
+def run(
+    main: Callable[[], Coroutine[Any, Any, None]], service: str, *, log_level: str = "INFO"
+) -> None:
+    """Run a service's `main` to its end; blocking.
+
+    The first SIGTERM or SIGINT sets `stopping()`: `main` drains and returns. A second one cancels
+    it. An error that stops the service is logged in one line, and the exit status is 1.
+    """
+    set_service_name(service)
+    setproctitle.setproctitle(f"sluice: {service}")
+    configure_logs(log_level)
+    try:
+        with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+            runner.run(_until_stopped(main, service))
+    except PermanentError as exc:
+        log.error("process_cannot_run", reason=exc.reason, detail=exc.detail)  # noqa: TRY400
+        sys.exit(1)
+    except (SluiceError, ExceptionGroup):
+        log.exception("process_failed")
+        sys.exit(1)
+
+
+async def _until_stopped(main: Callable[[], Coroutine[Any, Any, None]], service: str) -> None:
+    stop = stopping()
+    work = asyncio.ensure_future(main())
+
+    def asked_to_stop(name: str) -> None:
+        log.info("stop_requested", signal=name, service=service)
+        if stop.is_set():
+            work.cancel()
+        stop.set()
+
+    loop = asyncio.get_running_loop()
+    for signum in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(signum, asked_to_stop, signum.name)
+    log.info("process_started", service=service)
+    try:
+        await work
+    except asyncio.CancelledError:
+        if not stop.is_set():
+            raise
+    log.info("process_stopped", service=service)

@@ -1,0 +1,123 @@
+"""What runs beside a process's own work: connecting, relaying, watching, the heartbeat."""
+
+import asyncio
+import os
+import socket
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
+from typing import Any
+
+import structlog
+
+from libs.eventbus.epoch import EpochWatcher, ensure_epoch
+from libs.eventbus.publisher import KafkaPublisher
+from libs.eventbus.relay import Relay
+from libs.eventbus.sweep import Sweep
+from libs.kernel import TransientError, new_id, now_us
+from libs.service.health import Health
+from libs.storage.sql import Database
+from libs.storage.sql.workers import Worker, beat, leave
+
+log = structlog.get_logger(__name__)
+
+HEARTBEAT_S = 2.0
+DRAIN_S = 5.0
+UNPREPARED_PATIENCE_S = 5.0
+
+
+class Upkeep:
+    """Connects to SQL and the broker, whenever they come, and keeps the process's row fresh."""
+
+    def __init__(self, service: str, db: Database, bootstrap: str, kafka: KafkaPublisher) -> None:
+        self.health = Health()
+        self.epoch = EpochWatcher(db, bootstrap)
+        self.sql_there = asyncio.Event()
+        self.broker_there = asyncio.Event()
+        self.worker = Worker(new_id(), service, socket.gethostname(), os.getpid(), now_us())
+        self._db = db
+        self._bootstrap = bootstrap
+        self._kafka = kafka
+        self._relay = Relay(db, kafka, lambda: self.epoch.current)
+        db.after_commit = self._relay.after_commit
+        self._log_is_new = asyncio.Event()
+        self.epoch.on_new_log(self._log_is_new.set)
+        self.health.report("sql", "sql")
+        self.health.report("broker", "kafka")
+
+    async def run(self) -> None:
+        """Until cancelled. Ends with an error only if something here is wrong."""
+        async with asyncio.TaskGroup() as tasks:
+            for work in (self._connect_sql, self._connect_broker, self._relay.run):
+                tasks.create_task(work())
+            await self.sql_there.wait()
+            for work in (self._beat, Sweep(self._db, self._relay).run, self.epoch.run):
+                tasks.create_task(work())
+
+    async def drain(self) -> None:
+        """Send what was committed, as far as the broker takes it."""
+        await self._relay.drain(DRAIN_S)
+
+    async def close(self) -> None:
+        """Disconnect; `run` must have ended."""
+        await self._kafka.close()
+        with suppress(TransientError):
+            async with self._db.work() as sql:
+                await leave(sql, self.worker.id)
+        await self._db.close()
+
+    async def _connect_sql(self) -> None:
+        await _patiently(self._db.create_schema, "sql_not_there")
+        self.sql_there.set()
+        self.health.report("sql", None)
+
+    async def _connect_broker(self) -> None:
+        await self.sql_there.wait()
+        await _patiently(self._kafka.start, "broker_not_there")
+        await self._await_preparation()
+        while True:
+            self.broker_there.set()
+            self.health.report("broker", None)
+            await self._log_is_new.wait()
+            self._log_is_new.clear()
+            await _patiently(self._kafka.renew, "broker_not_there")
+
+    async def _await_preparation(self) -> None:
+        """Wait for topics and epoch, which come from whoever starts the stack; a log that has only
+        its topics gets its epoch here in the end.
+        """
+        self.health.report("broker", "topics")
+        patient_until = asyncio.get_running_loop().time() + UNPREPARED_PATIENCE_S
+        while True:
+            with suppress(TransientError):
+                if await self.epoch.verify():
+                    return
+                late = asyncio.get_running_loop().time() > patient_until
+                if late and await self._kafka.has_every_topic():
+                    await ensure_epoch(self._bootstrap, self._db)
+            await asyncio.sleep(0.2)
+
+    async def _beat(self) -> None:
+        while True:
+            self.health.changed.clear()
+            try:
+                async with self._db.work() as sql:
+                    await beat(sql, self.worker, self.health.missing)
+            except TransientError as exc:
+                log.warning("heartbeat_not_written", error=str(exc))
+            with suppress(TimeoutError):
+                async with asyncio.timeout(HEARTBEAT_S):
+                    await self.health.changed.wait()
+
+
+async def _patiently(attempt: Callable[[], Awaitable[Any]], complaint: str) -> None:
+    """Try until it works: no process ends because a backend is not there yet."""
+    pause_s = 0.1
+    while True:
+        try:
+            await attempt()
+        except TransientError as exc:
+            log.warning(complaint, error=str(exc), next_try_in_s=pause_s)
+            await asyncio.sleep(pause_s)
+            pause_s = min(pause_s * 2, 2.0)
+        else:
+            return

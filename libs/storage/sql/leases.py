@@ -1,0 +1,55 @@
+"""Leases: one holder at a time, until it lets go or falls silent."""
+
+from collections.abc import Collection
+
+from sqlalchemy import delete, insert, select, update
+
+from libs.kernel import ConflictError, now_us
+from libs.storage.sql.tables import leases
+from libs.storage.sql.work import UnitOfWork
+
+
+async def acquire(sql: UnitOfWork, name: str, holder: str, *, ttl_s: float) -> bool:
+    """Take a free or run-out lease, or prolong one's own; False: somebody else holds it."""
+    now = now_us()
+    expires_at = now + int(ttl_s * 1e6)
+    taken = (
+        update(leases)
+        .where(leases.c.name == name, (leases.c.holder == holder) | (leases.c.expires_at <= now))
+        .values(holder=holder, expires_at=expires_at)
+    )
+    if await sql.compare_and_set(taken):
+        return True
+    if await sql.scalar(select(leases.c.holder).where(leases.c.name == name)) is not None:
+        return False
+    try:
+        row = {"name": name, "holder": holder, "expires_at": expires_at}
+        await sql.execute(insert(leases).values(**row))
+    except ConflictError:
+        return False
+    return True
+
+
+async def renew(sql: UnitOfWork, name: str, holder: str, *, ttl_s: float) -> bool:
+    """Prolong a lease that is still one's own; False: it was lost, the work must stop."""
+    now = now_us()
+    prolonged = (
+        update(leases)
+        .where(leases.c.name == name, leases.c.holder == holder, leases.c.expires_at > now)
+        .values(expires_at=now + int(ttl_s * 1e6))
+    )
+    return await sql.compare_and_set(prolonged)
+
+
+async def release(sql: UnitOfWork, name: str, holder: str) -> bool:
+    """Let go of one's own lease; False: it was somebody else's by now."""
+    own = delete(leases).where(leases.c.name == name, leases.c.holder == holder)
+    return await sql.compare_and_set(own)
+
+
+async def live(sql: UnitOfWork, names: Collection[str]) -> set[str]:
+    """Which of these leases somebody holds now."""
+    found = await sql.rows(
+        select(leases.c.name).where(leases.c.name.in_(names), leases.c.expires_at > now_us())
+    )
+    return {row["name"] for row in found}

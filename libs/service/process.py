@@ -1,15 +1,14 @@
 """What every process of the platform stands on: SQL, the broker, health, and an orderly end."""
 
 import asyncio
-import importlib
 from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Sequence
 from contextlib import asynccontextmanager, suppress
-from typing import Any, Protocol, TypeVar
+from typing import TypeVar
 
 from fastapi import FastAPI
 
+from libs.eventbus import Consumer, KafkaConnection, Listener, Policies, Subscriptions
 from libs.eventbus.publisher import KafkaPublisher, Publisher
-from libs.eventbus.subscriptions import Subscriptions
 from libs.service.health import Health
 from libs.service.http import serve_http
 from libs.service.settings import PlatformSettings
@@ -23,14 +22,6 @@ __all__ = ["Health", "Platform", "open_platform", "run", "serve_http", "stopping
 E = TypeVar("E")
 
 SQL_PATIENCE_S = 5.0
-
-
-class Reader(Protocol):
-    """A consumer or a listener."""
-
-    def new_epoch(self) -> None: ...
-
-    async def run(self, stop: asyncio.Event) -> None: ...
 
 
 class Platform:
@@ -64,10 +55,10 @@ class Platform:
         *,
         group_id: str,
         lanes: Sequence[str] = ("",),
-        policies: Any = None,
+        policies: Policies | None = None,
     ) -> None:
         """Handle a group's events until the process is to end; then drain, commit and leave."""
-        consumer = _bus("consumer").Consumer(
+        consumer = Consumer(
             self._kafka(),
             self.db,
             subscriptions,
@@ -90,7 +81,7 @@ class Platform:
         Args:
             partitions: Which to read; None reads all.
         """
-        listener = _bus("listening").Listener(
+        listener = Listener(
             self._kafka(),
             event_type,
             handle,
@@ -99,12 +90,10 @@ class Platform:
         )
         await self._read(listener)
 
-    def _kafka(self) -> Any:
-        return _bus("connection").KafkaConnection(
-            self.settings.kafka_bootstrap, self.settings.kafka_session_timeout_s
-        )
+    def _kafka(self) -> KafkaConnection:
+        return KafkaConnection(self.settings.kafka_bootstrap, self.settings.kafka_session_timeout_s)
 
-    async def _read(self, reader: Reader) -> None:
+    async def _read(self, reader: Consumer | Listener) -> None:
         if await self.connected():
             self._upkeep.epoch.on_new_log(reader.new_epoch)
             await reader.run(self.stopping)
@@ -117,10 +106,6 @@ class Platform:
         app.include_router(health_routes(self.health.names))
         host, port = self.settings.host, self.settings.health_port
         await serve_http(app, host, port, setting="SLUICE_HEALTH_PORT", stop=self.stopping)
-
-
-def _bus(module: str) -> Any:
-    return importlib.import_module(f"libs.eventbus.{module}")
 
 
 @asynccontextmanager

@@ -32,6 +32,24 @@ from libs.storage.sql.document_states import (
 from libs.storage.sql.tables import document_timeline, documents, idempotency_keys
 from libs.storage.sql.work import UnitOfWork
 
+__all__ = [
+    "activate",
+    "advance",
+    "cancel",
+    "fail",
+    "find",
+    "is_current",
+    "lane_of",
+    "load",
+    "note",
+    "purge",
+    "set_plan",
+    "start_generation",
+    "timeline",
+    "tombstone",
+    "uploaded_event",
+]
+
 
 async def find(
     sql: UnitOfWork, tenant: str, document_id: str, *, lock: bool = False

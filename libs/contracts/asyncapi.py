@@ -29,7 +29,10 @@ _HEADERS = {
     "ce_source": "Service that emitted it",
     "ce_time": "When, in RFC 3339",
     "traceparent": "W3C trace context",
-    "attempt": "Number of the try, from 1; set on retries",
+}
+_RETRY_HEADERS = {
+    "attempt": "Number of the try, from 2; set on retries",
+    "origin": "topic/partition/offset of the first delivery; set on retries",
 }
 _DEAD_HEADERS = {
     "dlq_reason": "Why it was given up",
@@ -71,7 +74,7 @@ def asyncapi_document(schemas: Path) -> Json:
         "components": {
             "messages": {topic.event: _message(topic, store, schemas) for topic in topics},
             "messageTraits": {
-                "recordHeaders": _trait(_HEADERS, [name for name in _HEADERS if name != "attempt"]),
+                "recordHeaders": _trait(_HEADERS | _RETRY_HEADERS, list(_HEADERS)),
                 "deadLetterHeaders": _trait(_DEAD_HEADERS, list(_DEAD_HEADERS)),
             },
         },

@@ -1,4 +1,9 @@
-"""Writes what follows from the schemas: ids of new versions, `events.py`, `asyncapi.yaml`."""
+"""Writes what follows from the schemas: ids of new versions, `events.py`, `asyncapi.yaml`.
+
+To change an event, copy its newest `schemas/avro/<topic>/NNN.avsc` to the next number, add or drop
+fields that have defaults, and run `python -m libs.contracts.generate`. A new topic is a topic file,
+a `001.avsc` and an example. `make schemas` says what is missing.
+"""
 
 import hashlib
 import json

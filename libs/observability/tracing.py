@@ -62,7 +62,8 @@ def new(*, sampled: bool | None = None) -> TraceContext:
     if sampled is None:
         ratio = _state.sample_ratio
         sampled = ratio > 0 and (secrets.randbelow(1_000_000) < ratio * 1_000_000)
-    return TraceContext(secrets.token_hex(16), secrets.token_hex(8), sampled)
+    ids = secrets.token_hex(24)
+    return TraceContext(ids[:32], ids[32:], sampled)
 
 
 def parse(traceparent: str | None) -> TraceContext | None:

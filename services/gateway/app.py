@@ -15,6 +15,7 @@ def create_app(gateway: Gateway) -> FastAPI:
         "Sluice",
         db=gateway.db,
         missing=gateway.missing,
+        allowed_hosts=gateway.settings.allowed_hosts,
         unlimited_paths=_UPLOADS,
     )
     app.state.gateway = gateway

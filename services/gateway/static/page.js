@@ -10,7 +10,10 @@ const WORDS = {
     declined: "No document answers this", extractive: "Quoted from the documents, no model involved", cancelled: "Stopped",
     failed: "Failed", lost: "Connection lost, resuming…", noPassage: "The text of this document is not available.", none: "No documents yet.",
     states: { uploaded: "waiting", parsed: "parsed", chunked: "chunked", indexed: "searchable", failed: "failed", cancelled: "cancelled", deleted: "deleted" },
-    steps: { requested: "Waiting…", planning: "Planning…", planned: "Planned", retrieving: "Searching the documents…", answering: "Writing…", generating: "Writing…", restarted: "Starting again…" },
+    steps: {
+      requested: "Waiting…", planned: "Planned", searching: "Searching the documents…", answering: "Writing…", restarted: "Starting again…",
+      "asking-back": "Asking back…", "quoting-documents": "The model is not available; quoting the documents…",
+    },
   },
   zh: {
     fresh: "新对话", key: "API 密钥", use: "使用", chat: "提问", send: "提问", stop: "停止", close: "关闭", more: "更多",
@@ -20,7 +23,10 @@ const WORDS = {
     declined: "文档中没有相关内容", extractive: "摘自文档原文，未使用模型", cancelled: "已停止",
     failed: "失败", lost: "连接中断，正在恢复…", noPassage: "无法读取该文档的文本。", none: "还没有文档。",
     states: { uploaded: "等待处理", parsed: "已解析", chunked: "已切分", indexed: "可检索", failed: "失败", cancelled: "已取消", deleted: "已删除" },
-    steps: { requested: "等待中…", planning: "规划中…", planned: "已规划", retrieving: "正在检索文档…", answering: "正在作答…", generating: "正在作答…", restarted: "重新开始…" },
+    steps: {
+      requested: "等待中…", planned: "已规划", searching: "正在检索文档…", answering: "正在作答…", restarted: "重新开始…",
+      "asking-back": "正在反问…", "quoting-documents": "模型不可用，正在摘录文档…",
+    },
   },
 };
 const language = (navigator.language || "en").toLowerCase().startsWith("zh") ? "zh" : "en";
@@ -92,7 +98,7 @@ async function listDocuments(more = false) {
     const query = more && nextPage ? `?cursor=${encodeURIComponent(nextPage)}` : "";
     const body = await (await call(`/v1/documents${query}`)).json();
     if (!more) documents.clear();
-    for (const item of body.documents) documents.set(item.id, item);
+    for (const item of body.items) documents.set(item.id, item);
     if (more || nextPage === null) nextPage = body.next ?? null;
     $("more").hidden = !nextPage;
   } catch (error) {
@@ -264,23 +270,26 @@ function turnView(question) {
   $("turns").append(box);
   box.scrollIntoView({ block: "nearest" });
   let text = "";
-  const citations = new Map();
+  const evidence = new Map(); // n -> passage that the answer may cite
+  const citations = new Map(); // n -> what it does cite
 
-  const write = () => answer.replaceChildren(...cited(text, citations));
+  const write = () => answer.replaceChildren(...cited(text, new Map([...evidence, ...citations])));
   const list = () => {
     sources.hidden = citations.size === 0;
     sources.replaceChildren(...[...citations.values()].sort((a, b) => a.n - b.n).map(source));
   };
   const handlers = {
-    status: (data) => { status.textContent = words.steps[data.status] ?? data.message ?? data.status ?? ""; },
+    status: (data) => { status.textContent = words.steps[data.status] ?? ""; },
+    evidence: (data) => { for (const item of data.items ?? []) evidence.set(item.n, item); },
     delta: (data) => { text += data.text ?? ""; write(); },
     citation: (data) => { citations.set(data.n, data); list(); write(); },
-    suggestion: (data) => suggest(data.text ?? data.suggestion, suggestions),
-    restarted: (data) => {
-      text = Array.from(text).slice(0, data.keep_chars ?? 0).join("");
-      if (!data.keep_chars) citations.clear();
+    suggestion: (data) => suggest(data.text, suggestions),
+    restarted: () => {
+      text = "";
+      citations.clear();
       list();
       write();
+      suggestions.replaceChildren();
       status.textContent = words.steps.restarted;
     },
     done: (data) => {
@@ -291,7 +300,7 @@ function turnView(question) {
       if (data.extractive) badges.append(element("span", "badge", words.extractive));
       if (data.state === "cancelled") badges.append(element("span", "badge", words.cancelled));
       suggestions.replaceChildren();
-      for (const item of data.suggestions ?? []) suggest(item.text ?? item, suggestions);
+      for (const item of data.suggestions ?? []) suggest(item, suggestions);
       status.textContent = "";
       list();
       write();

@@ -5,7 +5,7 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 
 from libs.documents.model import ParsedDocument
-from libs.kernel import NotFoundError, PermanentError, TransientError
+from libs.kernel import PermanentError
 from services.ingest.parser.domain.packing import pack_document
 from services.ingest.parser.domain.reading import read_document
 from services.ingest.parser.ports import Parsed, ParseRequest
@@ -27,52 +27,3 @@ class InProcessParser:
 
 def _no_tika(path: Path, max_chars: int) -> ParsedDocument:
     raise PermanentError("unsupported", "this fake reads text only")
-
-
-class FakeObjectStore:
-    """`ObjectStore` in memory; `away` makes every call fail as an unreachable store does."""
-
-    def __init__(self, objects: dict[str, bytes] | None = None, *, block_bytes: int = 64) -> None:
-        self.objects = dict(objects or {})
-        self.away = False
-        self.largest_piece_bytes = 0
-        self._block_bytes = block_bytes
-
-    async def write(self, key: str, chunks: AsyncIterator[bytes]) -> int:
-        self._check()
-        value = bytearray()
-        async for chunk in chunks:
-            self.largest_piece_bytes = max(self.largest_piece_bytes, len(chunk))
-            value += chunk
-        self.objects[key] = bytes(value)
-        return len(value)
-
-    async def put(self, key: str, data: bytes) -> None:
-        self._check()
-        self.objects[key] = data
-
-    async def get(self, key: str) -> bytes:
-        self._check()
-        if key not in self.objects:
-            raise NotFoundError(f"no object {key}")
-        return self.objects[key]
-
-    async def stream(self, key: str) -> AsyncIterator[bytes]:
-        value = await self.get(key)
-        for at in range(0, len(value), self._block_bytes):
-            yield value[at : at + self._block_bytes]
-
-    async def delete_prefix(self, prefix: str) -> int:
-        self._check()
-        found = await self.keys(prefix)
-        for key in found:
-            del self.objects[key]
-        return len(found)
-
-    async def keys(self, prefix: str) -> list[str]:
-        self._check()
-        return sorted(key for key in self.objects if key.startswith(prefix))
-
-    def _check(self) -> None:
-        if self.away:
-            raise TransientError("the object store does not answer")

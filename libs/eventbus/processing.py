@@ -1,7 +1,6 @@
 """The whole life of one delivered message: decode, handle, and what an error leads to."""
 
 import asyncio
-from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -81,9 +80,8 @@ class Processor:
         if attempt < max_attempts:
             delay_s = backoff_s(self.retry, attempt)
             log.warning("message_retried", attempt=attempt, delay_s=delay_s, error=repr(exc))
-            with suppress(PermanentError):  # too large to be sent again
-                await self.holding.until_done(lambda: self.ledger.retry(record, delay_s), "retry")
-                return
+            await self.holding.until_done(lambda: self.ledger.retry(record, delay_s), "retry")
+            return
         failure = Failure(reason, f"{type(exc).__name__}: {exc}", attempt, permanent=False)
         hook_error = await self._call_hook(event, failure)
         await self._dead_letter(record, event, _with_hook_error(failure, hook_error))
@@ -123,7 +121,7 @@ class _HookCall:
             raise
         except Exception as exc:
             self._bugs += 1
-            if self._bugs < MAX_HOOK_ATTEMPTS and not isinstance(exc, PermanentError):
+            if self._bugs < MAX_HOOK_ATTEMPTS:
                 raise
             log.exception("failed_hook_failed")
             self.error = exc

@@ -1,11 +1,13 @@
 """What the platform asks of models."""
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncGenerator, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
+
+from libs.kernel import TransientError
 
 
 class Embedder(Protocol):
@@ -48,21 +50,62 @@ class ChatDelta:
     usage: Usage | None = None
 
 
-class ChatModel(Protocol):
-    """A language model behind the one entrance.
+@dataclass(frozen=True, slots=True)
+class Purpose:
+    """What a call is for; goes into its record."""
 
-    Raises: TransientError after its own retries (429, 5xx, time-outs, cut streams);
-    PermanentError for requests the model refuses for good.
+    tenant: str
+    name: str  # plan, answer, ...
+    turn_id: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ModelCall:
+    """The record of one call, tries included."""
+
+    purpose: Purpose
+    model: str
+    outcome: str  # done rate-limited timeout cut-off malformed refused unavailable cancelled
+    seconds: float
+    usage: Usage = Usage()
+
+
+class CallLog(Protocol):
+    """Where calls are recorded. Never raises: a call is not lost for its record."""
+
+    async def record(self, call: ModelCall) -> None: ...
+
+
+class ModelUnavailableError(TransientError):
+    """The model could not answer, after the tries of the one retry owner."""
+
+    def __init__(self, outcome: str, detail: str) -> None:
+        super().__init__(f"{outcome}: {detail}")
+        self.outcome = outcome  # as in `ModelCall`
+
+
+class ChatModel(Protocol):
+    """A language model behind the one entrance; retries and time limits are its own.
+
+    Raises (both calls): ModelUnavailableError after its own retries (429, 5xx, time-outs, cut
+    streams, malformed answers); PermanentError (`model-refused`) for requests refused for good.
     """
 
     name: str
 
     def stream(
-        self, messages: Sequence[Message], *, max_tokens: int
-    ) -> AsyncIterator[ChatDelta]: ...
+        self, messages: Sequence[Message], *, purpose: Purpose, max_tokens: int
+    ) -> AsyncGenerator[ChatDelta, None]:
+        """The answer as it is made. Once text has come, an error ends it and nothing is retried."""
+        ...
 
     async def complete_json(
-        self, messages: Sequence[Message], *, schema: dict[str, object], max_tokens: int
+        self,
+        messages: Sequence[Message],
+        *,
+        schema: dict[str, object],
+        purpose: Purpose,
+        max_tokens: int,
     ) -> dict[str, object]:
-        """One answer that fits `schema`. Raises: TransientError also for malformed JSON."""
+        """One answer, a JSON object. `schema` guides the model; the caller still checks."""
         ...

@@ -7,7 +7,7 @@ from functools import partial
 from libs.contracts import DocumentChunked, DocumentParsed
 from libs.documents.model import ParsedDocument
 from libs.documents.serialise import DocumentFiles, load_document
-from libs.eventbus.subscriptions import Failure, Subscriptions
+from libs.eventbus import Failure, Subscriptions
 from libs.kernel import NotFoundError, PermanentError
 from libs.storage.ports import ObjectStore
 from libs.storage.sql import Database, UnitOfWork, chunks, documents

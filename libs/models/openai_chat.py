@@ -1,0 +1,280 @@
+"""`ChatModel` over any OpenAI-compatible server; the one owner of retries to it."""
+
+import asyncio
+import json
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+import openai
+from openai.types.chat import ChatCompletionChunk
+from tenacity import AsyncRetrying, RetryCallState, retry_if_exception_type
+from tenacity.wait import wait_random_exponential
+
+from libs.kernel import PermanentError
+from libs.models.breaker import CircuitBreaker
+from libs.models.openai_errors import MODEL_ERRORS, RetryableError, translate
+from libs.models.ports import (
+    CallLog,
+    ChatDelta,
+    Message,
+    ModelCall,
+    ModelUnavailableError,
+    Purpose,
+    Usage,
+)
+from libs.observability.metrics import MODEL_CALLS, MODEL_SECONDS, MODEL_TOKENS
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class CallPolicy:
+    """Bounds on one call. Tries are only made before anything was answered."""
+
+    max_attempts: int = 3
+    base_delay_s: float = 0.3
+    max_delay_s: float = 5.0  # a server that asks for more (Retry-After) is not waited for
+    first_token_timeout_s: float = 30.0  # per try
+    idle_timeout_s: float = 20.0  # between two pieces of an answer
+    total_timeout_s: float = 120.0  # of the call, tries included
+
+
+class _Record:
+    """What a call's record will say."""
+
+    def __init__(self) -> None:
+        self.outcome = "cancelled"
+        self.usage = Usage()
+
+
+class OpenAIChatModel:
+    """Chat completions of one model.
+
+    Args:
+        client: Made with `max_retries=0`, as retries are this class's own.
+        calls: Gets a record of each call, whatever became of it.
+    """
+
+    def __init__(
+        self,
+        client: openai.AsyncOpenAI,
+        name: str,
+        calls: CallLog,
+        *,
+        policy: CallPolicy = CallPolicy(),
+        breaker: CircuitBreaker | None = None,
+    ) -> None:
+        self.name = name
+        self._client = client
+        self._calls = calls
+        self._policy = policy
+        self._breaker = breaker or CircuitBreaker()
+
+    async def stream(
+        self, messages: Sequence[Message], *, purpose: Purpose, max_tokens: int
+    ) -> AsyncGenerator[ChatDelta, None]:
+        deadline = self._deadline()
+        async with self._recorded(purpose) as record:
+            opened = await self._tried(lambda: self._open(messages, max_tokens), deadline)
+            finish_reason: str | None = None
+            async with opened as chunks:
+                async for chunk in self._guarded(chunks, deadline):
+                    record.usage = _usage(chunk) or record.usage
+                    for choice in chunk.choices[:1]:
+                        finish_reason = choice.finish_reason or finish_reason
+                        if choice.delta.content:
+                            yield ChatDelta(choice.delta.content)
+            if finish_reason is None:
+                raise ModelUnavailableError("cut-off", "the stream ended in the middle")
+            yield ChatDelta(finish_reason=finish_reason, usage=record.usage)
+
+    async def complete_json(
+        self,
+        messages: Sequence[Message],
+        *,
+        schema: dict[str, object],
+        purpose: Purpose,
+        max_tokens: int,
+    ) -> dict[str, object]:
+        async with self._recorded(purpose) as record:
+            return await self._tried(
+                lambda: self._complete(messages, schema, max_tokens, record), self._deadline()
+            )
+
+    async def _open(self, messages: Sequence[Message], max_tokens: int) -> "_Opened":
+        """A stream whose first piece has come."""
+        stream = await self._client.chat.completions.create(
+            model=self.name,
+            messages=_wire(messages),
+            max_tokens=max_tokens,
+            temperature=0.1,
+            stream=True,
+            stream_options={"include_usage": True},
+        )
+        opened = _Opened(stream)
+        try:
+            await opened.read_first()
+        except BaseException:
+            await stream.close()
+            raise
+        return opened
+
+    async def _complete(
+        self,
+        messages: Sequence[Message],
+        schema: dict[str, object],
+        max_tokens: int,
+        record: _Record,
+    ) -> dict[str, object]:
+        answer = await self._client.chat.completions.create(
+            model=self.name,
+            messages=_wire(messages),
+            max_tokens=max_tokens,
+            temperature=0,
+            response_format={
+                "type": "json_schema",
+                "json_schema": {"name": "answer", "schema": schema, "strict": True},
+            },
+        )
+        record.usage = _usage(answer) or record.usage
+        choices = answer.choices or []
+        if not choices or choices[0].finish_reason == "length":
+            raise RetryableError("malformed", "the answer was cut off at its limit")
+        value = json.loads(choices[0].message.content or "")
+        if not isinstance(value, dict):
+            raise RetryableError("malformed", "not a JSON object")
+        return value
+
+    async def _tried(self, attempt: Callable[[], Awaitable[T]], deadline: float) -> T:
+        """The result of the first try that succeeds. Raises: as `ChatModel`."""
+        if not self._breaker.allows():
+            raise ModelUnavailableError("unavailable", "left alone after repeated failures")
+        retrying = AsyncRetrying(
+            stop=self._give_up(deadline),
+            wait=self._wait_s,
+            retry=retry_if_exception_type(RetryableError),
+            reraise=True,
+        )
+        return await retrying(lambda: self._one_try(attempt, deadline))
+
+    async def _one_try(self, attempt: Callable[[], Awaitable[T]], deadline: float) -> T:
+        try:
+            limit = min(deadline, _now_s() + self._policy.first_token_timeout_s)
+            async with asyncio.timeout_at(limit):
+                result = await attempt()
+        except (*MODEL_ERRORS, RetryableError) as exc:
+            error = exc if isinstance(exc, RetryableError) else translate(exc)
+            if isinstance(error, ModelUnavailableError):
+                self._breaker.failed()
+            raise error from None  # its cause may quote the request or the key
+        self._breaker.succeeded()
+        return result
+
+    def _give_up(self, deadline: float) -> Callable[[RetryCallState], bool]:
+        def give_up(state: RetryCallState) -> bool:
+            wait_s = state.upcoming_sleep
+            return (
+                state.attempt_number >= self._policy.max_attempts
+                or wait_s > self._policy.max_delay_s
+                or _now_s() + wait_s >= deadline
+            )
+
+        return give_up
+
+    def _wait_s(self, state: RetryCallState) -> float:
+        error = state.outcome.exception() if state.outcome else None
+        asked_s = error.retry_after_s if isinstance(error, RetryableError) else 0.0
+        if asked_s:
+            return asked_s
+        backoff = wait_random_exponential(self._policy.base_delay_s, self._policy.max_delay_s)
+        return float(backoff(state))
+
+    async def _guarded(
+        self, chunks: AsyncIterator[ChatCompletionChunk], deadline: float
+    ) -> AsyncIterator[ChatCompletionChunk]:
+        """Pieces within their time limits. Raises: ModelUnavailableError."""
+        while True:
+            try:
+                limit = min(deadline, _now_s() + self._policy.idle_timeout_s)
+                async with asyncio.timeout_at(limit):
+                    chunk = await anext(chunks)
+            except StopAsyncIteration:
+                return
+            except MODEL_ERRORS as exc:
+                self._breaker.failed()
+                error = translate(exc)
+                outcome = "refused" if isinstance(error, PermanentError) else error.outcome
+                raise ModelUnavailableError(outcome, "the answer broke off") from None
+            yield chunk
+
+    @asynccontextmanager
+    async def _recorded(self, purpose: Purpose) -> AsyncIterator[_Record]:
+        record, start_s = _Record(), _now_s()
+        try:
+            yield record
+            record.outcome = "done"
+        except ModelUnavailableError as exc:
+            record.outcome = exc.outcome
+            raise
+        except PermanentError:
+            record.outcome = "refused"
+            raise
+        finally:
+            seconds = _now_s() - start_s
+            MODEL_CALLS.labels(self.name, record.outcome).inc()
+            MODEL_SECONDS.labels(self.name).observe(seconds)
+            MODEL_TOKENS.labels(self.name, "prompt").inc(record.usage.prompt_tokens)
+            MODEL_TOKENS.labels(self.name, "completion").inc(record.usage.completion_tokens)
+            call = ModelCall(purpose, self.name, record.outcome, seconds, record.usage)
+            await self._calls.record(call)
+
+    def _deadline(self) -> float:
+        return _now_s() + self._policy.total_timeout_s
+
+
+class _Opened:
+    """A stream and the first piece that was read of it."""
+
+    def __init__(self, stream: openai.AsyncStream[ChatCompletionChunk]) -> None:
+        self._stream = stream
+        self._first: list[ChatCompletionChunk] = []
+
+    async def read_first(self) -> None:
+        """Read up to the first piece that answers something. Raises: RetryableError at an end."""
+        while True:
+            try:
+                chunk = await anext(self._stream)
+            except StopAsyncIteration:
+                raise RetryableError("malformed", "an empty answer") from None
+            self._first.append(chunk)
+            if any(c.delta.content or c.finish_reason for c in chunk.choices or []):
+                return
+
+    async def __aenter__(self) -> AsyncIterator[ChatCompletionChunk]:
+        return self._chunks()
+
+    async def __aexit__(self, *_: object) -> None:
+        await self._stream.close()
+
+    async def _chunks(self) -> AsyncIterator[ChatCompletionChunk]:
+        for chunk in self._first:
+            yield chunk
+        async for chunk in self._stream:
+            yield chunk
+
+
+def _wire(messages: Sequence[Message]) -> Any:
+    return [{"role": message.role, "content": message.content} for message in messages]
+
+
+def _usage(answer: Any) -> Usage | None:
+    usage = getattr(answer, "usage", None)
+    if usage is None:
+        return None
+    return Usage(usage.prompt_tokens or 0, usage.completion_tokens or 0)
+
+
+def _now_s() -> float:
+    return asyncio.get_running_loop().time()

@@ -1,0 +1,122 @@
+"""Planned turns get their answers."""
+
+from dataclasses import dataclass
+from functools import partial
+
+import structlog
+from sqlalchemy import RowMapping
+
+from libs.contracts import TurnControl, TurnPlanned
+from libs.eventbus import Failure, Subscriptions
+from libs.kernel import ConflictError, NotFoundError, now_us
+from libs.observability.metrics import TURN_SECONDS
+from libs.service.turn_journal import FanOut, TurnJournal
+from libs.storage.sql import Database, UnitOfWork
+from libs.storage.sql.memories import load_memory
+from libs.storage.sql.turn_events import last_seq
+from libs.storage.sql.turns import Outcome, history, load_conversation, load_turn
+from services.executor.cancellation import RunningTurns, TurnCancelledError
+from services.executor.domain.prompt import Background
+from services.executor.ports import Leases
+from services.executor.run import Tools, TurnRun
+
+log = structlog.get_logger(__name__)
+
+RECENT_TURNS = 4
+
+
+@dataclass(frozen=True, slots=True)
+class Deps:
+    db: Database
+    leases: Leases
+    running: RunningTurns
+    fan_out: FanOut
+    tools: Tools
+
+
+async def execute_turn(event: TurnPlanned, deps: Deps) -> None:
+    """Answer a planned turn, up to its one terminal event.
+
+    Safe to repeat: a turn that has ended is left alone, one that somebody alive works on too (the
+    reconciler announces it again should they stop), and one that was left is taken over at its
+    checkpoint. Every write notices another writer and then stops.
+    """
+    async with deps.leases.hold(f"turn:{event.turn_id}") as held:
+        if not held:
+            log.info("turn_is_being_answered", turn_id=event.turn_id)
+            return
+        try:
+            async with deps.db.reading() as sql:
+                turn = await load_turn(sql, event.tenant, event.turn_id)
+                seq = await last_seq(sql, event.turn_id)
+                background = await _background(sql, turn)
+        except NotFoundError:
+            log.warning("unknown_turn_dropped", turn_id=event.turn_id)
+            return
+        if turn["state"] != "planned":
+            return
+        await _run(event, turn, _journal(event, deps, seq), background, deps)
+        TURN_SECONDS.labels("done").observe((now_us() - turn["created_at"]) / 1e6)
+
+
+async def _run(
+    event: TurnPlanned, turn: RowMapping, journal: TurnJournal, background: Background, deps: Deps
+) -> None:
+    async with deps.running.running(event.tenant, event.turn_id) as stop:
+        run = TurnRun(turn, event.plan, journal, stop, deps.tools, background)
+        if turn["cancel_requested"]:
+            stop.stop()
+        try:
+            stop.check()
+            await run.execute()
+        except TurnCancelledError:
+            async with journal.step() as step:
+                await step.finish(Outcome("cancelled", answer="".join(run.said)))
+        except ConflictError as exc:
+            log.info("turn_left_to_another", turn_id=event.turn_id, why=str(exc))
+
+
+async def turn_failed(event: TurnPlanned, failure: Failure, deps: Deps) -> None:
+    """End a turn that could not be answered with an `error` event. Safe to repeat."""
+    async with deps.db.reading() as sql:
+        seq = await last_seq(sql, event.turn_id)
+    detail = failure.detail if failure.permanent else "The question could not be answered now."
+    async with _journal(event, deps, seq).step() as step:
+        await step.finish(Outcome("failed", error={"reason": failure.reason, "detail": detail}))
+
+
+def subscriptions(deps: Deps) -> Subscriptions:
+    return Subscriptions().on(
+        TurnPlanned, partial(execute_turn, deps=deps), failed=partial(turn_failed, deps=deps)
+    )
+
+
+async def stop_turn(event: TurnControl, deps: Deps) -> None:
+    """The broadcast that a turn was cancelled; only whoever runs it cares."""
+    await deps.running.on_control(event)
+
+
+async def _background(sql: UnitOfWork, turn: RowMapping) -> Background:
+    conversation = await load_conversation(sql, turn["tenant"], turn["conversation_id"])
+    if conversation["memory"] == "none":
+        return Background()
+    memory = await load_memory(sql, turn["tenant"], turn["conversation_id"])
+    earlier = await history(
+        sql, turn["tenant"], turn["conversation_id"], RECENT_TURNS, before_seq=turn["seq"]
+    )
+    return Background(
+        slots=list(memory.slots.items()),
+        summary=memory.summary,
+        recent=[(row["text"], row["answer"] or "") for row in earlier],
+    )
+
+
+def _journal(event: TurnPlanned, deps: Deps, seq: int) -> TurnJournal:
+    return TurnJournal(
+        deps.db,
+        deps.fan_out,
+        tenant=event.tenant,
+        turn_id=event.turn_id,
+        partition=event.reply_partition,
+        after=seq,
+    )

@@ -1,0 +1,10 @@
+"""Settings that only the orchestrator reads."""
+
+from pydantic import Field
+
+from libs.service.settings import PlatformSettings
+
+
+class OrchestratorSettings(PlatformSettings):
+    # A model that has not planned by then is not waited for: the rules plan.
+    planner_timeout_s: float = Field(default=4.0, validation_alias="SLUICE_PLANNER_TIMEOUT_S")

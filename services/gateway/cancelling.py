@@ -1,10 +1,6 @@
 """Ends turns that their users gave up, whoever runs them, even nobody."""
 
-from sqlalchemy import select
-
-from libs.kernel import now_us
-from libs.storage.sql import turns
-from libs.storage.sql.tables import leases
+from libs.storage.sql import leases, turns
 from libs.storage.sql.turn_events import TurnEvent, reply_of
 from libs.storage.sql.work import UnitOfWork
 from services.gateway.deps import Gateway
@@ -25,9 +21,6 @@ async def cancel(gateway: Gateway, tenant: str, turn_id: str) -> None:
 
 async def end_unattended(sql: UnitOfWork, tenant: str, turn_id: str) -> TurnEvent | None:
     """End a cancelled turn, unless somebody holds its lease and so will end it."""
-    live = select(leases.c.holder).where(
-        leases.c.name == f"turn:{turn_id}", leases.c.expires_at > now_us()
-    )
-    if await sql.first(live) is not None:
+    if await leases.live(sql, [f"turn:{turn_id}"]):
         return None
     return await turns.finish(sql, tenant, turn_id, turns.Outcome("cancelled"))

@@ -8,9 +8,9 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 import structlog
-from sqlalchemy.exc import SQLAlchemyError
 
 from libs.contracts import TurnReply
+from libs.kernel import TransientError
 from libs.storage.sql import Database, turns
 from libs.storage.sql.turns import TurnEvent
 
@@ -129,7 +129,7 @@ class Replies:
             await asyncio.sleep(self._poll_s)
             try:
                 await self.poll()
-            except SQLAlchemyError as exc:
+            except TransientError as exc:
                 _log.warning("turn_poll_failed", error=str(exc))
 
     async def _next(self, waiter: Waiter, heartbeat_s: float) -> Sequence[TurnEvent]:
@@ -153,7 +153,7 @@ class Replies:
         try:
             async with self._db.reading() as sql:
                 events = await turns.events_after(sql, waiter.tenant, waiter.turn_id, waiter.seq)
-        except SQLAlchemyError as exc:
+        except TransientError as exc:
             _log.warning("turn_read_failed", turn_id=waiter.turn_id, error=str(exc))
             events = []  # the next poll looks again
         waiter.behind = bool(events)  # there may be another page

@@ -57,11 +57,13 @@ __all__ = [
     "load_turn",
     "pending_question",
     "plan_of",
+    "planned_event",
     "request_cancel",
     "result",
     "set_pending_question",
     "set_plan",
     "should_stop",
+    "unfinished",
 ]
 
 OPEN_STATES = ("requested", "planned")
@@ -191,6 +193,16 @@ async def finish(sql: UnitOfWork, tenant: str, turn_id: str, outcome: Outcome) -
     events = await insert_events(sql, turn_id, seq, [(kind, result(row))])
     await sql.emit(TurnCompleted(tenant, row["conversation_id"], turn_id, outcome.state))
     return events[0]
+
+
+async def unfinished(sql: UnitOfWork, after: str, limit: int) -> list[RowMapping]:
+    """Turns of every tenant that have not ended, by id, ids greater than `after`."""
+    return await sql.rows(
+        select(turns)
+        .where(turns.c.state.in_(OPEN_STATES), turns.c.id > after)
+        .order_by(turns.c.id)
+        .limit(limit)
+    )
 
 
 def result(turn: RowMapping) -> dict[str, Any]:

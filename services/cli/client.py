@@ -1,0 +1,117 @@
+"""The platform's HTTP API as the commands use it."""
+
+import json
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+import httpx
+from httpx_sse import aconnect_sse
+
+from services.cli.errors import CliError, ExitCode
+from services.cli.settings import CliSettings
+
+Json = dict[str, Any]
+_AUTH_STATUSES = {httpx.codes.UNAUTHORIZED, httpx.codes.FORBIDDEN}
+
+
+class Client:
+    """One connection pool to one platform. Raises: CliError (every method)."""
+
+    def __init__(self, settings: CliSettings) -> None:
+        key = settings.read_key()
+        headers = {"Authorization": f"Bearer {key}"} if key else {}
+        self._url = settings.base_url
+        self._http = httpx.AsyncClient(
+            base_url=settings.base_url, headers=headers, timeout=httpx.Timeout(60.0, connect=5.0)
+        )
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self,
+        exc_type: type[BaseException] | None,
+        exc: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        await self._http.aclose()
+
+    async def get(self, path: str, **parameters: Any) -> Json:
+        parameters = {name: value for name, value in parameters.items() if value is not None}
+        async with self._unreachable_named():
+            return _json(await self._http.get(path, params=parameters))
+
+    async def post(self, path: str, body: Json) -> Json:
+        async with self._unreachable_named():
+            return _json(await self._http.post(path, json=body))
+
+    async def upload(self, file: Path, fields: Mapping[str, str | list[str]]) -> Json:
+        """Send one file; the answer is the document as accepted (or known already)."""
+        async with self._unreachable_named():
+            with file.open("rb") as content:
+                response = await self._http.post(
+                    "/v1/documents",
+                    files={"file": (file.name, content)},
+                    data=fields,
+                    timeout=httpx.Timeout(600.0, connect=5.0),
+                )
+        return _json(response)
+
+    async def stream(self, path: str, body: Json) -> AsyncIterator[tuple[str, Json]]:
+        """The (type, data) events of a turn, up to and with its terminal one."""
+        timeout = httpx.Timeout(60.0, connect=5.0)  # a heartbeat comes at least every 15 s
+        async with (
+            self._unreachable_named(),
+            aconnect_sse(self._http, "POST", path, json=body, timeout=timeout) as source,
+        ):
+            if source.response.is_error:
+                await source.response.aread()
+                raise problem(source.response)
+            async for event in source.aiter_sse():
+                yield event.event, json.loads(event.data)
+
+    async def readiness(self) -> Json:
+        """`/ready` whatever its status: {"ready": bool, "missing": [...]}."""
+        async with self._unreachable_named():
+            response = await self._http.get("/ready")
+        try:
+            body = response.json()
+        except ValueError:
+            body = {}
+        return {"ready": response.is_success, "missing": body.get("missing", [])}
+
+    @asynccontextmanager
+    async def _unreachable_named(self) -> AsyncIterator[None]:
+        try:
+            yield
+        except httpx.TransportError as exc:
+            raise CliError(
+                f"no answer from {self._url} ({exc.__class__.__name__}): start the platform with "
+                "`sluice up`, or set SLUICE_URL",
+                ExitCode.UNREACHABLE,
+            ) from exc
+
+
+def problem(response: httpx.Response) -> CliError:
+    """An RFC 9457 answer as a message and an exit code."""
+    try:
+        body = response.json()
+        text = str(body.get("detail") or body.get("title") or response.reason_phrase)
+    except (ValueError, AttributeError):
+        text = response.reason_phrase
+    if response.status_code in _AUTH_STATUSES:
+        hint = "set SLUICE_API_KEY, or SLUICE_HOME to the folder that `sluice up` uses"
+        return CliError(f"{text} ({hint})", ExitCode.REFUSED)
+    if response.status_code == httpx.codes.SERVICE_UNAVAILABLE:
+        return CliError(text, ExitCode.UNREACHABLE)
+    return CliError(f"{text} (HTTP {response.status_code})", ExitCode.FAILED)
+
+
+def _json(response: httpx.Response) -> Json:
+    if response.is_error:
+        raise problem(response)
+    body: Json = response.json()
+    return body

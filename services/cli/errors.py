@@ -1,0 +1,22 @@
+"""How a command ends when it cannot do its work."""
+
+from enum import IntEnum
+
+
+class ExitCode(IntEnum):
+    """What scripts can tell apart."""
+
+    OK = 0
+    FAILED = 1  # the work was done and (part of) it failed
+    USAGE = 2
+    UNREACHABLE = 3  # no platform there, or not ready
+    REFUSED = 4  # missing, wrong or insufficient API key
+    DECLINED = 5  # `ask`: the documents do not answer the question
+
+
+class CliError(Exception):
+    """A message for the person at the terminal, and the exit code."""
+
+    def __init__(self, message: str, code: ExitCode) -> None:
+        super().__init__(message)
+        self.code = code

@@ -1,0 +1,71 @@
+"""What commands print for people."""
+
+from collections import Counter
+from typing import Any
+
+from rich.console import Console
+from rich.table import Table
+
+from services.cli.client import Json
+from services.cli.uploads import Upload
+
+out = Console(highlight=False, soft_wrap=True)
+err = Console(stderr=True, highlight=False, soft_wrap=True)
+
+
+def upload_summary(uploads: list[Upload]) -> str:
+    """`12 indexed, 1 failed, 3 parsed`."""
+    counts = Counter(upload.state for upload in uploads)
+    return ", ".join(f"{count} {state}" for state, count in sorted(counts.items()))
+
+
+def print_failures(uploads: list[Upload]) -> None:
+    for upload in uploads:
+        if upload.state in {"failed", "refused", "cancelled"}:
+            detail = upload.document.get("detail") or ""
+            text = f"{upload.file}: {upload.state} ({upload.reason}) {detail}".rstrip()
+            err.print(text, markup=False)
+
+
+def print_sources(citations: list[Json]) -> None:
+    if not citations:
+        return
+    out.print("\nSources", style="bold")
+    for citation in citations:
+        page = f", page {citation['page']}" if citation.get("page") else ""
+        place = f"characters {citation['start']}-{citation['end']}"
+        out.print(f"[{citation['n']}] {citation['document_name']}{page}, {place}", markup=False)
+        out.print(f"    “{_shortened(citation['quote'])}”", markup=False, style="dim")
+
+
+def print_hits(hits: list[Json]) -> None:
+    for number, hit in enumerate(hits, start=1):
+        scores = ", ".join(
+            f"{name} {score:.2f}" for name, score in hit["scores"].items() if score is not None
+        )
+        page = f", page {hit['page']}" if hit.get("page") else ""
+        out.print(f"{number}. {hit['document_name']}{page}  ({scores})", markup=False, style="bold")
+        if hit.get("heading_path"):
+            out.print("   " + " › ".join(hit["heading_path"]), markup=False, style="dim")
+        out.print(f"   {_shortened(hit['text'], 300)}", markup=False)
+
+
+def document_table(documents: list[Json]) -> Table:
+    table = Table(box=None, pad_edge=False)
+    for column in ("id", "state", "name", "chunks", "reason"):
+        table.add_column(column, overflow="fold")
+    for document in documents:
+        counts: dict[str, Any] = document.get("counts") or {}
+        table.add_row(
+            document["id"],
+            document["state"],
+            document["name"],
+            str(counts.get("chunks", "")),
+            document.get("reason") or "",
+        )
+    return table
+
+
+def _shortened(text: str, length: int = 160) -> str:
+    flat = " ".join(text.split())
+    return flat if len(flat) <= length else flat[: length - 1] + "…"

@@ -1,0 +1,133 @@
+"""Uploads files and follows each document to its end."""
+
+import asyncio
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from services.cli.client import Client, Json
+from services.cli.errors import CliError, ExitCode
+
+FINAL_STATES = frozenset({"indexed", "failed", "cancelled", "deleted"})
+PARALLEL_UPLOADS = 4
+POLL_S = 0.5
+POLLED_AT_ONCE = 16
+
+
+@dataclass(slots=True)
+class Upload:
+    """One file on its way: accepted, then followed."""
+
+    file: Path
+    document: Json = field(default_factory=dict)
+    error: str = ""
+
+    @property
+    def state(self) -> str:
+        return "refused" if self.error else str(self.document.get("state", "waiting"))
+
+    @property
+    def reason(self) -> str:
+        return self.error or str(self.document.get("reason") or "")
+
+    def report(self) -> Json:
+        return {
+            "file": str(self.file),
+            "id": self.document.get("id"),
+            "state": self.state,
+            "reason": self.reason or None,
+            "counts": self.document.get("counts"),
+        }
+
+
+def collect(paths: Iterable[Path]) -> list[Path]:
+    """The files under the paths, folders walked in order, hidden ones left out.
+
+    Raises: CliError for a path that does not exist.
+    """
+    files: dict[Path, None] = {}
+    for path in paths:
+        if not path.exists():
+            raise CliError(f"{path}: no such file or folder", ExitCode.USAGE)
+        found = [path] if path.is_file() else sorted(p for p in path.rglob("*") if p.is_file())
+        for file in found:
+            if file == path or not _hidden(file.relative_to(path)):
+                files[file] = None
+    return list(files)
+
+
+def _hidden(relative: Path) -> bool:
+    return any(part.startswith(".") for part in relative.parts)
+
+
+async def upload_all(
+    client: Client,
+    files: list[Path],
+    fields: dict[str, str | list[str]],
+    *,
+    wait: bool,
+    changed: Callable[[list[Upload]], None],
+) -> list[Upload]:
+    """Upload every file; with `wait`, return when every document reached its end.
+
+    A file that is refused does not stop the others. `changed` gets all uploads after each step.
+    Raises: CliError when the platform is gone or the key is refused.
+    """
+    uploads = [Upload(file) for file in files]
+    gate = asyncio.Semaphore(PARALLEL_UPLOADS)
+    sending_done = asyncio.Event()
+
+    async def send(upload: Upload) -> None:
+        async with gate:
+            try:
+                upload.document = await client.upload(upload.file, fields)
+            except CliError as exc:
+                if exc.code is not ExitCode.FAILED:
+                    raise
+                upload.error = str(exc)
+            except OSError as exc:
+                upload.error = f"cannot read the file: {exc.strerror}"
+            changed(uploads)
+
+    async def send_all() -> None:
+        try:
+            async with asyncio.TaskGroup() as group:
+                for upload in uploads:
+                    group.create_task(send(upload))
+        finally:
+            sending_done.set()
+
+    try:
+        async with asyncio.TaskGroup() as group:
+            group.create_task(send_all())
+            if wait:
+                group.create_task(_follow(client, uploads, sending_done, changed))
+    except* CliError as errors:
+        raise _first(errors) from None
+    return uploads
+
+
+async def _follow(
+    client: Client,
+    uploads: list[Upload],
+    sending_done: asyncio.Event,
+    changed: Callable[[list[Upload]], None],
+) -> None:
+    while True:
+        last_round = sending_done.is_set()
+        open_ = [u for u in uploads if u.document and u.state not in FINAL_STATES]
+        if last_round and not open_:
+            return
+        # The oldest finish first, so asking for a few of them is enough.
+        for upload in open_[:POLLED_AT_ONCE]:
+            upload.document = await client.get(f"/v1/documents/{upload.document['id']}")
+        changed(uploads)
+        await asyncio.sleep(POLL_S)
+
+
+def _first(errors: BaseExceptionGroup[CliError]) -> CliError:
+    for error in errors.exceptions:
+        if isinstance(error, BaseExceptionGroup):
+            return _first(error)
+        return error
+    raise AssertionError("an exception group is never empty")

@@ -1,0 +1,33 @@
+"""Imports that every child would pay for: done once, in the parent they are forked from."""
+
+import gc
+import importlib
+import logging
+
+# Names, not imports: the supervisor starts services, it does not use them.
+SERVICES: dict[str, str] = {
+    "ingest": "services.ingest.api.__main__",
+    "parser": "services.ingest.parser.__main__",
+    "chunker": "services.chunker.__main__",
+    "indexer": "services.indexer.__main__",
+    "orchestrator": "services.orchestrator.__main__",
+    "executor": "services.executor.__main__",
+    "memory-compactor": "services.memory_compactor.__main__",
+    "gateway": "services.gateway.__main__",
+}
+HEAVY = ("milvus_lite.adapter.grpc.server",)
+
+
+def preload(modules: tuple[str, ...] = HEAVY) -> None:
+    """Import the heavy libraries and every service; freeze them so that forks share the pages."""
+    logging.disable(logging.INFO)  # libraries greet on import
+    for module in (*modules, *SERVICES.values()):
+        importlib.import_module(module)
+    logging.disable(logging.NOTSET)
+    gc.collect()
+    gc.freeze()
+
+
+def run_service(name: str) -> None:
+    """The blocking entry of one service."""
+    importlib.import_module(SERVICES[name]).run()

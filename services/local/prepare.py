@@ -1,0 +1,44 @@
+"""What must exist before services start: tables, an API key, topics and the broker's epoch.
+
+Safe to repeat; runs again whenever the embedded broker came back empty.
+"""
+
+import asyncio
+import os
+
+from libs.eventbus.admin import apply_topics
+from libs.eventbus.epoch import ensure_epoch
+from libs.storage.sql.api_keys import create_key
+
+from libs.storage.sql import Database, open_database
+from services.local.settings import LocalSettings
+
+LOCAL_TENANT = "local"
+BROKER_TIMEOUT_S = 30.0
+
+
+def prepare(settings: LocalSettings) -> None:
+    """Blocking entry for a child process."""
+    asyncio.run(_prepare(settings))
+
+
+async def _prepare(settings: LocalSettings) -> None:
+    db = open_database(settings.sql_url)
+    try:
+        await db.create_schema()
+        await _make_api_key(db, settings)
+        bootstrap = os.environ["KAFKA_BOOTSTRAP"]
+        await apply_topics(bootstrap, timeout_s=BROKER_TIMEOUT_S)
+        await ensure_epoch(bootstrap, db)
+    finally:
+        await db.close()
+
+
+async def _make_api_key(db: Database, settings: LocalSettings) -> None:
+    if settings.api_key_file.exists():
+        return
+    async with db.work() as sql:
+        key = await create_key(sql, LOCAL_TENANT, role="admin", name="made on first start")
+        descriptor = os.open(settings.api_key_file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+        with os.fdopen(descriptor, "w") as file:
+            file.write(f"{key}\n")

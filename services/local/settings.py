@@ -1,0 +1,50 @@
+"""What the local stack reads from the environment."""
+
+from pathlib import Path
+
+from pydantic import Field
+
+from libs.service.settings import PlatformSettings
+
+
+class LocalSettings(PlatformSettings):
+    """Ports and bounds of the embedded parts; each part gives way to a real server's setting."""
+
+    broker_port: int = Field(default=19092, validation_alias="SLUICE_BROKER_PORT")
+    milvus_port: int = Field(default=19530, validation_alias="SLUICE_MILVUS_PORT")
+    # The embedded broker never frees memory: above this it is recycled in a quiet moment,
+    # above twice this at once.
+    broker_max_mb: int = Field(default=512, gt=0, validation_alias="SLUICE_BROKER_MAX_MB")
+    ready_timeout_s: float = Field(default=120.0, gt=0, validation_alias="SLUICE_READY_TIMEOUT_S")
+    stop_timeout_s: float = Field(default=25.0, gt=0, validation_alias="SLUICE_STOP_TIMEOUT_S")
+
+    @property
+    def embeds_broker(self) -> bool:
+        return "kafka_bootstrap" not in self.model_fields_set
+
+    @property
+    def embeds_milvus(self) -> bool:
+        return "milvus_uri" not in self.model_fields_set
+
+    @property
+    def api_key_file(self) -> Path:
+        return self.home / "api-key"
+
+    @property
+    def gateway_url(self) -> str:
+        return f"http://127.0.0.1:{self.gateway_port}"
+
+    def child_environment(self) -> dict[str, str]:
+        """What every child gets on top of the supervisor's own environment."""
+        environment = {
+            "SLUICE_HOME": str(self.home.absolute()),
+            "SLUICE_LOCAL": "1",
+            "OPENBLAS_NUM_THREADS": "1",
+            "OMP_NUM_THREADS": "1",
+            "GRPC_ENABLE_FORK_SUPPORT": "0",
+        }
+        if self.embeds_broker:
+            environment["KAFKA_BOOTSTRAP"] = f"127.0.0.1:{self.broker_port}"
+        if self.embeds_milvus:
+            environment["MILVUS_URI"] = f"http://127.0.0.1:{self.milvus_port}"
+        return environment

@@ -1,0 +1,52 @@
+"""Which processes make up the stack, and the ports they need."""
+
+from functools import partial
+from pathlib import Path
+
+from services.local.child import Child, ChildSpec
+from services.local.embedded import broker_command, serve_milvus
+from services.local.ports import NeededPort
+from services.local.preload import SERVICES, run_service
+from services.local.settings import LocalSettings
+from services.local.spawning import ParentWatch, fork_exec, fork_python
+
+BROKER = "broker"
+MILVUS = "milvus"
+
+
+def needed_ports(settings: LocalSettings) -> list[NeededPort]:
+    ports = [
+        NeededPort(settings.gateway_port, "gateway", "SLUICE_PORT"),
+        NeededPort(settings.ingest_port, "ingest", "SLUICE_INGEST_PORT"),
+    ]
+    if settings.embeds_broker:
+        ports.append(NeededPort(settings.broker_port, "broker", "SLUICE_BROKER_PORT"))
+    if settings.embeds_milvus:
+        ports.append(NeededPort(settings.milvus_port, "Milvus Lite", "SLUICE_MILVUS_PORT"))
+    return ports
+
+
+def embedded_children(settings: LocalSettings, watch: ParentWatch, logs: Path) -> list[Child]:
+    """The broker and the vector store, unless real servers are configured."""
+    specs = []
+    if settings.embeds_broker:
+        command = broker_command(settings.broker_port)
+        specs.append(ChildSpec(BROKER, partial(fork_exec, BROKER, command)))
+    if settings.embeds_milvus:
+        serve = partial(serve_milvus, settings.home / "milvus", settings.milvus_port)
+        specs.append(ChildSpec(MILVUS, _forking(MILVUS, serve, watch)))
+    return [Child(spec, logs) for spec in specs]
+
+
+def service_children(watch: ParentWatch, logs: Path) -> list[Child]:
+    specs = [
+        ChildSpec(name, _forking(name, partial(run_service, name), watch)) for name in SERVICES
+    ]
+    return [Child(spec, logs) for spec in specs]
+
+
+def _forking(name: str, target: "partial[None]", watch: ParentWatch) -> "partial[int]":
+    def spawn(log_file: Path) -> int:
+        return fork_python(name, target, log_file, watch)
+
+    return partial(spawn)

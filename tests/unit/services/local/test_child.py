@@ -1,0 +1,45 @@
+from pathlib import Path
+
+from services.local.child import (
+    FIRST_DELAY_S,
+    MAX_DELAY_S,
+    STABLE_S,
+    Child,
+    ChildSpec,
+    last_log_lines,
+)
+
+
+def make_child(tmp_path: Path) -> Child:
+    pids = iter(range(100, 200))
+    return Child(ChildSpec("worker", lambda _log: next(pids)), tmp_path)
+
+
+def test_backoff_doubles_up_to_a_bound_and_resets_after_a_stable_run(tmp_path: Path) -> None:
+    child = make_child(tmp_path)
+    now, delays = 0.0, []
+    child.start(now)
+    for _ in range(9):
+        delays.append(child.exited(now))
+        now += delays[-1]
+        assert child.start_if_due(now)
+    assert delays[:3] == [FIRST_DELAY_S, 2 * FIRST_DELAY_S, 4 * FIRST_DELAY_S]
+    assert delays[-1] == MAX_DELAY_S
+    assert child.exited(now + STABLE_S) == FIRST_DELAY_S
+
+
+def test_nothing_starts_before_its_backoff_is_over(tmp_path: Path) -> None:
+    child = make_child(tmp_path)
+    child.start(0.0)
+    child.exited(10.0)
+    assert not child.start_if_due(10.0 + FIRST_DELAY_S / 2)
+    assert child.pid is None
+    assert child.start_if_due(10.0 + FIRST_DELAY_S)
+    assert child.restarts == 1
+
+
+def test_last_log_lines_are_the_newest_without_blank_ones(tmp_path: Path) -> None:
+    log = tmp_path / "worker.log"
+    log.write_text("\n\n".join(f"line {number}" for number in range(5000)))
+    assert last_log_lines(log, 2) == ["line 4998", "line 4999"]
+    assert last_log_lines(tmp_path / "absent.log") == []

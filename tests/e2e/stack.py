@@ -1,0 +1,136 @@
+"""Starts the local stack as a user does, on ports and in a folder of its own."""
+
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import httpx
+import psutil
+
+READY_S = 120.0
+STOP_S = 40.0
+ROOT = Path(__file__).parents[2]
+
+
+def wait_until(condition: Callable[[], bool], what: str, timeout_s: float = READY_S) -> None:
+    """Raises: AssertionError, naming `what`, when the condition does not come true in time."""
+    deadline = time.monotonic() + timeout_s
+    while not condition():
+        assert time.monotonic() < deadline, f"not in {timeout_s:g} s: {what}"
+        time.sleep(0.1)
+
+
+def free_ports(count: int) -> list[int]:
+    probes = [socket.socket() for _ in range(count)]
+    for probe in probes:
+        probe.bind(("127.0.0.1", 0))
+    ports: list[int] = [probe.getsockname()[1] for probe in probes]
+    for probe in probes:
+        probe.close()
+    return ports
+
+
+class Stack:
+    """One running local stack and its HTTP client."""
+
+    def __init__(self, home: Path, environment: dict[str, str] | None = None) -> None:
+        self.home = home
+        self.ports = free_ports(4)
+        names = ("SLUICE_PORT", "SLUICE_INGEST_PORT", "SLUICE_BROKER_PORT", "SLUICE_MILVUS_PORT")
+        self.environment = {
+            **{k: v for k, v in os.environ.items() if not k.startswith(("SLUICE_", "LLM_"))},
+            **dict(zip(names, map(str, self.ports), strict=True)),
+            "SLUICE_HOME": str(home),
+            **(environment or {}),
+        }
+        self.url = f"http://127.0.0.1:{self.ports[0]}"
+        self.log = home.with_suffix(".log")
+        self.process: subprocess.Popen[bytes] | None = None
+
+    def start(self) -> None:
+        with self.log.open("ab") as log:
+            self.process = subprocess.Popen(
+                [sys.executable, "-m", "services.local"],
+                cwd=ROOT,
+                env=self.environment,
+                stdout=log,
+                stderr=log,
+            )
+        wait_until(self.is_ready, f"ready; {self.log.read_text()[-3000:]}")
+
+    def is_ready(self) -> bool:
+        assert self.process is not None
+        assert self.process.poll() is None, self.log.read_text()[-3000:]
+        try:
+            return httpx.get(f"{self.url}/ready", timeout=5).status_code == httpx.codes.OK
+        except httpx.TransportError:
+            return False
+
+    def client(self) -> httpx.Client:
+        key = (self.home / "api-key").read_text().strip()
+        headers = {"Authorization": f"Bearer {key}"}
+        return httpx.Client(base_url=self.url, headers=headers, timeout=60)
+
+    def cli(self, *arguments: str) -> "subprocess.CompletedProcess[str]":
+        return subprocess.run(
+            [sys.executable, "-m", "services.cli", *arguments],
+            cwd=ROOT,
+            env=self.environment,
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=300,
+        )
+
+    def processes(self) -> dict[str, int]:
+        """The supervised processes by service name, as `ps` shows them."""
+        assert self.process is not None
+        found = {}
+        for child in psutil.Process(self.process.pid).children():
+            title = " ".join(child.cmdline())
+            if title.startswith("sluice: "):
+                found[title.removeprefix("sluice: ").split()[0]] = child.pid
+        return found
+
+    def family(self) -> list[psutil.Process]:
+        assert self.process is not None
+        return psutil.Process(self.process.pid).children(recursive=True)
+
+    def stop(self) -> int:
+        assert self.process is not None
+        self.process.send_signal(signal.SIGTERM)
+        return self.process.wait(timeout=STOP_S)
+
+    def upload(self, name: str, content: str | bytes) -> dict[str, Any]:
+        """Upload and wait for the document's end."""
+        with self.client() as client:
+            response = client.post("/v1/documents", files={"file": (name, content)})
+            assert response.status_code in {200, 202}, response.text
+            return self.finished(response.json()["id"])
+
+    def finished(self, document_id: str) -> dict[str, Any]:
+        document: dict[str, Any] = {}
+
+        def is_final() -> bool:
+            with self.client() as client:
+                document.update(client.get(f"/v1/documents/{document_id}").json())
+            return document["state"] in {"indexed", "failed", "cancelled"}
+
+        wait_until(is_final, f"document {document_id} at its end: {document}")
+        return document
+
+    def ask(self, question: str, conversation: str | None = None) -> dict[str, Any]:
+        with self.client() as client:
+            conversation = conversation or client.post("/v1/conversations", json={}).json()["id"]
+            path = f"/v1/conversations/{conversation}/turns"
+            response = client.post(path, json={"text": question})
+            assert response.status_code == httpx.codes.OK, response.text
+            answer: dict[str, Any] = json.loads(response.text)
+            return answer

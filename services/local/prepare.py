@@ -38,7 +38,7 @@ async def _make_api_key(db: Database, settings: LocalSettings) -> None:
     if settings.api_key_file.exists():
         return
     async with db.work() as sql:
-        key = await create_key(sql, LOCAL_TENANT, role="admin", name="made on first start")
+        key = await api_keys.create(sql, LOCAL_TENANT, role="admin", name="made on first start")
         descriptor = os.open(settings.api_key_file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
         with os.fdopen(descriptor, "w") as file:
-            file.write(f"{key}\n")
+            file.write(f"{key.clear}\n")

@@ -8,9 +8,7 @@ import os
 
 from libs.eventbus.admin import apply_topics
 from libs.eventbus.epoch import ensure_epoch
-from libs.storage.sql.api_keys import create_key
-
-from libs.storage.sql import Database, open_database
+from libs.storage.sql import Database, api_keys, open_database
 from services.local.settings import LocalSettings
 
 LOCAL_TENANT = "local"

@@ -14,6 +14,7 @@ class ParseRequest:
     name: str
     media_type: str
     size_bytes: int
+    urgent: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,114 @@
+"""One child process, its line protocol, and the watch over its memory and time."""
+
+import asyncio
+import contextlib
+import json
+import os
+import signal
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import psutil
+
+_ROOT = Path(__file__).parents[4]
+_WORKER = "services.ingest.parser.worker"
+_MEMORY_CHECK_S = 0.1
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """Bounds on one file. A breach kills the child, not the service."""
+
+    timeout_s: float = 600.0
+    max_rss_bytes: int = 1_500_000_000
+    max_chars: int = 10_000_000
+    files_per_child: int = 200  # then it is replaced, so that leaks stay small
+    niceness: int = 10
+
+
+class ChildDiedError(Exception):
+    """The child ended without an answer: it crashed or was killed."""
+
+
+class MemoryLimitError(Exception):
+    """The child used more memory than allowed and was killed."""
+
+
+class Child:
+    """Reads one file at a time. After any error it is dead; cancelling a call kills it."""
+
+    def __init__(self, process: asyncio.subprocess.Process, limits: Limits) -> None:
+        self._process = process
+        self._limits = limits
+        self._seen = psutil.Process(process.pid)
+        self.files = 0
+        self.failed = False  # killed, or about to be
+
+    @classmethod
+    async def start(cls, limits: Limits) -> "Child":
+        path = os.pathsep.join([str(_ROOT), *filter(None, [os.environ.get("PYTHONPATH")])])
+        process = await asyncio.create_subprocess_exec(
+            sys.executable,
+            "-m",
+            _WORKER,
+            str(os.getpid()),
+            str(limits.niceness),
+            stdin=asyncio.subprocess.PIPE,
+            stdout=asyncio.subprocess.PIPE,
+            env={**os.environ, "PYTHONPATH": path},
+        )
+        return cls(process, limits)
+
+    @property
+    def alive(self) -> bool:
+        return self._process.returncode is None
+
+    async def ask(self, task: dict[str, Any]) -> dict[str, Any]:
+        """The child's answer.
+
+        Raises: TimeoutError, MemoryLimitError, ChildDiedError.
+        """
+        self.files += 1
+        exchange = asyncio.create_task(self._exchange(task))
+        try:
+            async with asyncio.timeout(self._limits.timeout_s):
+                while not exchange.done():
+                    await asyncio.wait({exchange}, timeout=_MEMORY_CHECK_S)
+                    if not exchange.done() and self._rss_bytes() > self._limits.max_rss_bytes:
+                        raise MemoryLimitError
+            return exchange.result()
+        except BaseException:
+            exchange.cancel()
+            self.failed = True
+            self.kill()
+            raise
+
+    def kill(self) -> None:
+        with contextlib.suppress(ProcessLookupError):
+            self._process.send_signal(signal.SIGKILL)
+
+    async def close(self) -> None:
+        """Kill and reap."""
+        self.kill()
+        await self._process.wait()
+
+    async def _exchange(self, task: dict[str, Any]) -> dict[str, Any]:
+        stdin, stdout = self._process.stdin, self._process.stdout
+        if stdin is None or stdout is None:
+            raise ChildDiedError
+        try:
+            stdin.write(json.dumps(task).encode() + b"\n")
+            await stdin.drain()
+            line = await stdout.readline()
+            answer: dict[str, Any] = json.loads(line)
+        except (OSError, ValueError) as exc:  # a broken pipe, or an answer cut off
+            raise ChildDiedError from exc
+        return answer
+
+    def _rss_bytes(self) -> int:
+        try:
+            return int(self._seen.memory_info().rss)
+        except psutil.Error:
+            return 0  # it just ended: the exchange tells

@@ -1,0 +1,116 @@
+"""`DocumentParser` over a small pool of child processes."""
+
+import asyncio
+import tempfile
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import structlog
+
+from libs.documents.serialise import DocumentFiles
+from libs.kernel import PermanentError, TransientError
+from services.ingest.parser.adapters.child import Child, ChildDiedError, Limits, MemoryLimitError
+from services.ingest.parser.domain.refusals import refusal
+from services.ingest.parser.ports import Parsed, ParseRequest
+from services.ingest.parser.worker import DOCUMENT_FILE, TEXT_FILE
+
+log = structlog.get_logger(__name__)
+
+
+class ParserPool:
+    """At most `size` children; each is started when first needed and replaced when it dies.
+
+    One more is kept for urgent files. A file in whose child memory ran out or which crashed it
+    gets a fresh child, since the damage may come from earlier files or from outside; what
+    happens to a fresh child (a crash: to two of them) is the file's own fault.
+    """
+
+    def __init__(self, size: int, limits: Limits) -> None:
+        self._limits = limits
+        self._idle: list[Child] = []
+        self._slots = asyncio.Semaphore(size)
+        self._urgent_slot = asyncio.Semaphore(1)
+
+    async def parse(self, source: AsyncIterator[bytes], request: ParseRequest) -> Parsed:
+        async with self._urgent_slot if request.urgent else self._slots:
+            with tempfile.TemporaryDirectory(prefix="sluice-parse-") as folder:
+                path = Path(folder) / f"source{_safe_suffix(request.name)}"
+                await _save(source, path)
+                task = {
+                    "source": str(path),
+                    "name": request.name,
+                    "media_type": request.media_type,
+                    "max_chars": self._limits.max_chars,
+                    "out": folder,
+                }
+                answer = await self._answer(task)
+                return await asyncio.to_thread(_parsed, answer, Path(folder))
+
+    async def close(self) -> None:
+        """Kill every child. Calls still running fail."""
+        idle, self._idle = self._idle, []
+        for child in idle:
+            await child.close()
+
+    async def _answer(self, task: dict[str, Any]) -> dict[str, Any]:
+        crashes_of_fresh = 0
+        while True:
+            async with self._child() as child:
+                fresh = child.files == 0
+                try:
+                    return await child.ask(task)
+                except TimeoutError as exc:
+                    raise refusal("parse-timeout") from exc
+                except MemoryLimitError as exc:
+                    reason, cause = "out-of-memory", exc
+                except ChildDiedError as exc:
+                    reason, cause = "parser-crashed", exc
+            log.warning("parser_child_lost", reason=reason, fresh=fresh, name=task["name"])
+            crashes_of_fresh += fresh
+            if crashes_of_fresh > (reason == "parser-crashed"):
+                raise refusal(reason) from cause
+
+    @asynccontextmanager
+    async def _child(self) -> AsyncIterator[Child]:
+        child = self._idle.pop() if self._idle else await self._start()
+        try:
+            yield child
+        finally:
+            if not child.failed and child.alive and child.files < self._limits.files_per_child:
+                self._idle.append(child)
+            else:
+                await asyncio.shield(child.close())
+
+    async def _start(self) -> Child:
+        try:
+            return await Child.start(self._limits)
+        except OSError as exc:
+            raise TransientError(f"no parser process could be started: {exc}") from exc
+
+
+def _parsed(answer: dict[str, Any], folder: Path) -> Parsed:
+    if "refused" in answer:
+        reason, detail = answer["refused"]
+        raise PermanentError(reason, detail) if detail else refusal(reason)
+    if "bug" in answer:
+        raise RuntimeError(answer["bug"])
+    files = DocumentFiles(
+        (folder / DOCUMENT_FILE).read_bytes(), (folder / TEXT_FILE).read_bytes()
+    )
+    return Parsed(files=files, **answer["parsed"])
+
+
+async def _save(source: AsyncIterator[bytes], path: Path) -> None:
+    try:
+        with path.open("wb") as file:  # noqa: ASYNC230 - opening a new local file is quick
+            async for chunk in source:
+                await asyncio.to_thread(file.write, chunk)
+    except OSError as exc:
+        raise TransientError(f"no room to unpack the upload: {exc.strerror}") from exc
+
+
+def _safe_suffix(name: str) -> str:
+    suffix = Path(name).suffix.lower()
+    return suffix if suffix[1:].isascii() and suffix[1:].isalnum() and len(suffix) <= 9 else ""

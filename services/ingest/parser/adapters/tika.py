@@ -1,0 +1,136 @@
+"""The native Tika build. It runs in a child process only: what it reads may be hostile.
+
+Seen with iscc-tika 0.6: encrypted files give no text and no error, only a warning in the
+metadata; the string calls break characters beyond U+FFFF, the stream is right; headers and
+footers of DOCX are left out unless asked for.
+"""
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import iscc_tika
+
+from libs.documents.builder import BlockBuilder, TooLongError
+from libs.documents.headings import promote_headings
+from libs.documents.model import BlockKind, ParsedDocument
+from libs.documents.xhtml import TooDeepError, XhtmlTarget, read_xhtml
+from services.ingest.parser.domain.refusals import refusal
+
+_READ_BYTES = 64 * 1024
+_MIN_CHARS_PER_PAGE = 10  # fewer on average: the pages are pictures
+
+_ENCRYPTED = re.compile(
+    r"encrypted|x-tika-ooxml-protected|drm-|password|BEGIN PGP MESSAGE", re.IGNORECASE
+)
+_ENCRYPTED_TYPES = re.compile(r"x-tika-ooxml-protected|drm-encrypted|pgp-encrypted|pkcs7-mime")
+_TOO_DEEP = re.compile(r"levels of (?:XML element|package entry) nesting|zip bomb", re.IGNORECASE)
+_NO_TEXT_TYPES = re.compile(r"^(?:image|audio|video|font|model)/")
+_ARCHIVE_TYPES = re.compile(
+    r"^application/(?:zip|x-7z-compressed|x-rar-compressed|x-tar|gzip|x-bzip2|x-xz|java-archive)"
+)
+_UNKNOWN_TYPES = {"application/octet-stream", "application/x-executable", ""}
+
+Metadata = Mapping[str, Sequence[str]]
+
+
+def read_with_tika(path: Path, max_chars: int) -> ParsedDocument:
+    """The document in a file of any format that Tika knows.
+
+    Raises: PermanentError with one of the reasons in `refusals`.
+    """
+    builder = BlockBuilder(max_chars)
+    try:
+        stream, metadata = _extractor().extract_file(str(path))
+        target = read_xhtml(_pieces(stream), builder)
+    except TooLongError as exc:
+        raise refusal("too-large") from exc
+    except TooDeepError as exc:
+        raise refusal("too-deep") from exc
+    except Exception as exc:  # the binding raises whatever class the native side made
+        raise refusal(_reason_of(exc)) from exc
+    _judge(metadata, builder, target)
+    return _document(metadata, builder, target)
+
+
+def _extractor() -> Any:
+    office = iscc_tika.OfficeParserConfig().set_include_headers_and_footers(True)
+    return iscc_tika.Extractor().set_xml_output(True).set_office_config(office)
+
+
+def _pieces(stream: Any) -> Iterator[bytes]:
+    while piece := stream.read(_READ_BYTES):
+        yield bytes(piece)
+
+
+def _reason_of(error: Exception) -> str:
+    message = str(error)
+    if _ENCRYPTED.search(message):
+        return "encrypted"
+    if _TOO_DEEP.search(message):
+        return "too-deep"
+    return "corrupt"
+
+
+def _judge(metadata: Metadata, builder: BlockBuilder, target: XhtmlTarget) -> None:
+    media_type = _first(metadata, "Content-Type")
+    warnings = " ".join(metadata.get("X-TIKA:warning", ()))
+    visible = sum(map(len, builder.text.split()))
+    if _ENCRYPTED_TYPES.search(media_type) or (not visible and _ENCRYPTED.search(warnings)):
+        raise refusal("encrypted")
+    if _ARCHIVE_TYPES.search(media_type):
+        raise refusal("unsupported-archive")
+    if media_type in _UNKNOWN_TYPES:
+        raise refusal("unsupported")
+    pages = _page_count(metadata, builder)
+    if _NO_TEXT_TYPES.search(media_type) and not visible:
+        raise refusal("no-text-layer" if media_type.startswith("image/") else "unsupported")
+    if media_type == "application/pdf" and visible < _MIN_CHARS_PER_PAGE * (pages or 1):
+        raise refusal("no-text-layer")
+    if not visible:
+        raise refusal("no-text-layer" if target.image_count else "empty")
+
+
+def _document(metadata: Metadata, builder: BlockBuilder, target: XhtmlTarget) -> ParsedDocument:
+    text, blocks = builder.text, builder.blocks
+    if not any(block.kind is BlockKind.HEADING for block in blocks):
+        blocks = promote_headings(text, blocks)
+    return ParsedDocument(
+        text=text,
+        blocks=blocks,
+        media_type=_first(metadata, "Content-Type").partition(";")[0].strip(),
+        title=_first(metadata, "dc:title") or None,
+        language=_first(metadata, "dc:language") or _first(metadata, "language") or None,
+        page_count=_page_count(metadata, builder),
+        table_count=target.table_count,
+        warnings=list(_warnings(metadata, builder, target)),
+    )
+
+
+def _warnings(metadata: Metadata, builder: BlockBuilder, target: XhtmlTarget) -> Iterator[str]:
+    for key in ("X-TIKA:warning", "X-TIKA:EXCEPTION:warn", "X-TIKA:EXCEPTION:embedded_exception"):
+        for value in metadata.get(key, ()):
+            yield value.split("\n")[0][:300]
+    if builder.page is not None:
+        with_text = {block.page for block in builder.blocks if block.end > block.start}
+        blank = builder.page - len(with_text)
+        if blank > 0:
+            yield f"{blank} of {builder.page} pages have no text (blank or pictures)"
+    if target.image_count:
+        yield f"{target.image_count} pictures were not read"
+
+
+def _page_count(metadata: Metadata, builder: BlockBuilder) -> int | None:
+    if builder.page is not None:
+        return builder.page
+    for key in ("xmpTPg:NPages", "meta:page-count", "meta:slide-count"):
+        value = _first(metadata, key)
+        if value.isdigit() and int(value) > 0:
+            return int(value)
+    return None
+
+
+def _first(metadata: Metadata, key: str) -> str:
+    values = metadata.get(key) or [""]
+    return values[0]

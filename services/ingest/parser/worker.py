@@ -1,0 +1,92 @@
+"""The child process that reads hostile files: `python -m services.ingest.parser.worker`.
+
+A line of JSON in (`source`, `name`, `media_type`, `max_chars`, `out`), a line of JSON out:
+`{"parsed": {counts}}` with `document.json` and `text.txt` in the folder `out`, or
+`{"refused": [reason, detail]}`, or `{"bug": traceback}`. Ends when its input ends or its
+parent dies; the parent watches its memory and its time.
+"""
+
+import ctypes
+import json
+import os
+import resource
+import signal
+import sys
+import traceback
+from pathlib import Path
+from typing import Any, BinaryIO
+
+from libs.kernel import PermanentError
+
+DOCUMENT_FILE = "document.json"
+TEXT_FILE = "text.txt"
+
+_PR_SET_PDEATHSIG = 1
+
+
+def main() -> None:
+    answers = _private_stdout()
+    _die_with_parent(int(sys.argv[1]))
+    for number in (signal.SIGINT, signal.SIGTERM):  # the parent decides when work stops
+        signal.signal(number, signal.SIG_IGN)
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    os.nice(int(sys.argv[2]))
+    from services.ingest.parser.adapters.tika import read_with_tika  # slow: after the guards
+
+    for line in sys.stdin.buffer:
+        answer = _answer(json.loads(line), read_with_tika)
+        answers.write(json.dumps(answer).encode() + b"\n")
+        answers.flush()
+
+
+def _answer(task: dict[str, Any], tika: Any) -> dict[str, Any]:
+    from services.ingest.parser.domain.packing import pack_document
+    from services.ingest.parser.domain.reading import read_document
+
+    try:
+        document = read_document(
+            Path(task["source"]),
+            task["name"],
+            task["media_type"],
+            max_chars=task["max_chars"],
+            tika=tika,
+        )
+        parsed = pack_document(document)
+        out = Path(task["out"])
+        (out / DOCUMENT_FILE).write_bytes(parsed.files.document)
+        (out / TEXT_FILE).write_bytes(parsed.files.text)
+    except PermanentError as exc:
+        return {"refused": [exc.reason, exc.detail]}
+    except MemoryError:
+        return {"refused": ["out-of-memory", ""]}
+    except Exception:  # noqa: BLE001 - reported to the parent, which raises it there
+        return {"bug": traceback.format_exc()[-4000:]}
+    return {
+        "parsed": {
+            "media_type": parsed.media_type,
+            "char_count": parsed.char_count,
+            "block_count": parsed.block_count,
+            "table_count": parsed.table_count,
+            "page_count": parsed.page_count,
+        }
+    }
+
+
+def _private_stdout() -> BinaryIO:
+    """A stream for answers alone: whatever native code prints goes nowhere."""
+    answers = os.fdopen(os.dup(1), "wb")
+    silence = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(silence, 1)
+    os.dup2(silence, 2)
+    return answers
+
+
+def _die_with_parent(parent_pid: int) -> None:
+    if sys.platform == "linux":
+        ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+    if os.getppid() != parent_pid:  # it died before the line above
+        os._exit(1)
+
+
+if __name__ == "__main__":
+    main()

@@ -37,7 +37,9 @@ async def parse(event: DocumentUploaded, deps: Deps) -> None:
     """
     if not await _is_due(event, deps):
         return
-    request = ParseRequest(event.name, event.media_type, event.size_bytes, event.priority == documents.URGENT)
+    request = ParseRequest(
+        event.name, event.media_type, event.size_bytes, event.priority == documents.URGENT
+    )
     try:
         parsed = await _while_due(
             event, deps, deps.parser.parse(deps.objects.stream(event.object_key), request)

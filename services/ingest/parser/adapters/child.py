@@ -13,7 +13,7 @@ from typing import Any
 import psutil
 
 _ROOT = Path(__file__).parents[4]
-_WORKER = "services.ingest.parser.worker"
+WORKER = "services.ingest.parser.worker"
 _MEMORY_CHECK_S = 0.1
 
 
@@ -47,12 +47,13 @@ class Child:
         self.failed = False  # killed, or about to be
 
     @classmethod
-    async def start(cls, limits: Limits) -> "Child":
+    async def start(cls, limits: Limits, worker: str = WORKER) -> "Child":
+        """A child that runs the module `worker`."""
         path = os.pathsep.join([str(_ROOT), *filter(None, [os.environ.get("PYTHONPATH")])])
         process = await asyncio.create_subprocess_exec(
             sys.executable,
             "-m",
-            _WORKER,
+            worker,
             str(os.getpid()),
             str(limits.niceness),
             stdin=asyncio.subprocess.PIPE,
@@ -74,10 +75,7 @@ class Child:
         exchange = asyncio.create_task(self._exchange(task))
         try:
             async with asyncio.timeout(self._limits.timeout_s):
-                while not exchange.done():
-                    await asyncio.wait({exchange}, timeout=_MEMORY_CHECK_S)
-                    if not exchange.done() and self._rss_bytes() > self._limits.max_rss_bytes:
-                        raise MemoryLimitError
+                await self._watch(exchange)
             return exchange.result()
         except BaseException:
             exchange.cancel()
@@ -93,6 +91,12 @@ class Child:
         """Kill and reap."""
         self.kill()
         await self._process.wait()
+
+    async def _watch(self, exchange: asyncio.Task[Any]) -> None:
+        while not exchange.done():
+            if self._rss_bytes() > self._limits.max_rss_bytes:
+                raise MemoryLimitError
+            await asyncio.wait({exchange}, timeout=_MEMORY_CHECK_S)
 
     async def _exchange(self, task: dict[str, Any]) -> dict[str, Any]:
         stdin, stdout = self._process.stdin, self._process.stdout

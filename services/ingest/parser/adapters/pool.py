@@ -11,7 +11,13 @@ import structlog
 
 from libs.documents.serialise import DocumentFiles
 from libs.kernel import PermanentError, TransientError
-from services.ingest.parser.adapters.child import Child, ChildDiedError, Limits, MemoryLimitError
+from services.ingest.parser.adapters.child import (
+    WORKER,
+    Child,
+    ChildDiedError,
+    Limits,
+    MemoryLimitError,
+)
 from services.ingest.parser.domain.refusals import refusal
 from services.ingest.parser.ports import Parsed, ParseRequest
 from services.ingest.parser.worker import DOCUMENT_FILE, TEXT_FILE
@@ -27,8 +33,9 @@ class ParserPool:
     happens to a fresh child (a crash: to two of them) is the file's own fault.
     """
 
-    def __init__(self, size: int, limits: Limits) -> None:
+    def __init__(self, size: int, limits: Limits, *, worker: str = WORKER) -> None:
         self._limits = limits
+        self._worker = worker
         self._idle: list[Child] = []
         self._slots = asyncio.Semaphore(size)
         self._urgent_slot = asyncio.Semaphore(1)
@@ -63,14 +70,14 @@ class ParserPool:
                     return await child.ask(task)
                 except TimeoutError as exc:
                     raise refusal("parse-timeout") from exc
-                except MemoryLimitError as exc:
-                    reason, cause = "out-of-memory", exc
-                except ChildDiedError as exc:
-                    reason, cause = "parser-crashed", exc
+                except MemoryLimitError:
+                    reason = "out-of-memory"
+                except ChildDiedError:
+                    reason = "parser-crashed"
             log.warning("parser_child_lost", reason=reason, fresh=fresh, name=task["name"])
             crashes_of_fresh += fresh
             if crashes_of_fresh > (reason == "parser-crashed"):
-                raise refusal(reason) from cause
+                raise refusal(reason)
 
     @asynccontextmanager
     async def _child(self) -> AsyncIterator[Child]:
@@ -85,9 +92,21 @@ class ParserPool:
 
     async def _start(self) -> Child:
         try:
-            return await Child.start(self._limits)
+            return await Child.start(self._limits, self._worker)
         except OSError as exc:
             raise TransientError(f"no parser process could be started: {exc}") from exc
+
+
+@asynccontextmanager
+async def open_pool(
+    size: int, limits: Limits, *, worker: str = WORKER
+) -> AsyncIterator[ParserPool]:
+    """A pool whose children end with the block."""
+    pool = ParserPool(size, limits, worker=worker)
+    try:
+        yield pool
+    finally:
+        await pool.close()
 
 
 def _parsed(answer: dict[str, Any], folder: Path) -> Parsed:
@@ -96,15 +115,13 @@ def _parsed(answer: dict[str, Any], folder: Path) -> Parsed:
         raise PermanentError(reason, detail) if detail else refusal(reason)
     if "bug" in answer:
         raise RuntimeError(answer["bug"])
-    files = DocumentFiles(
-        (folder / DOCUMENT_FILE).read_bytes(), (folder / TEXT_FILE).read_bytes()
-    )
+    files = DocumentFiles((folder / DOCUMENT_FILE).read_bytes(), (folder / TEXT_FILE).read_bytes())
     return Parsed(files=files, **answer["parsed"])
 
 
 async def _save(source: AsyncIterator[bytes], path: Path) -> None:
     try:
-        with path.open("wb") as file:  # noqa: ASYNC230 - opening a new local file is quick
+        with path.open("wb") as file:
             async for chunk in source:
                 await asyncio.to_thread(file.write, chunk)
     except OSError as exc:

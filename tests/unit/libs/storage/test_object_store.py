@@ -10,7 +10,7 @@ import pytest
 
 from libs.kernel import TransientError
 from libs.storage.objects import DiskObjectStore
-from tests.unit.libs.storage.object_store_suite import ObjectStoreSuite, blocks
+from tests.suites.object_store import ObjectStoreSuite, blocks
 
 
 @pytest.fixture

@@ -1,0 +1,22 @@
+"""The chunker process."""
+
+from libs.service.process import open_platform
+from libs.service.process import run as run_process
+from libs.storage.objects import DiskObjectStore
+from services.chunker.handlers import Deps, subscriptions
+from services.chunker.settings import ChunkerSettings
+
+
+async def main(settings: ChunkerSettings) -> None:
+    async with open_platform(settings, "chunker") as platform:
+        deps = Deps(platform.db, DiskObjectStore(settings.objects_dir))
+        await platform.consume(subscriptions(deps), group_id="chunker", lanes=("", "urgent"))
+
+
+def run() -> None:
+    settings = ChunkerSettings()
+    run_process(lambda: main(settings), "chunker", log_level=settings.log_level)
+
+
+if __name__ == "__main__":
+    run()

@@ -1,0 +1,126 @@
+"""A hostile file kills its child only, in time, and is refused with a reason."""
+
+import asyncio
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import AsyncIterator, Callable
+from pathlib import Path
+
+import psutil
+import pytest
+
+from libs.kernel import PermanentError
+from services.ingest.parser.adapters.child import Limits
+from services.ingest.parser.adapters.pool import ParserPool, open_pool
+from services.ingest.parser.ports import Parsed, ParseRequest
+
+HOSTILE = "tests.integration.parser.hostile_worker"
+LIMITS = Limits(timeout_s=60, max_rss_bytes=300_000_000, niceness=0)
+
+
+async def blocks(data: bytes) -> AsyncIterator[bytes]:
+    yield data
+
+
+async def parse(
+    pool: ParserPool, name: str, media_type: str = "", *, urgent: bool = False
+) -> Parsed:
+    return await pool.parse(blocks(b"content"), ParseRequest(name, media_type, 7, urgent=urgent))
+
+
+def children() -> set[int]:
+    return {child.pid for child in psutil.Process().children()}
+
+
+def gone(pid: int) -> bool:
+    return not psutil.pid_exists(pid) or psutil.Process(pid).status() == psutil.STATUS_ZOMBIE
+
+
+async def until(reached: Callable[[], bool]) -> None:
+    async with asyncio.timeout(10):
+        while not reached():  # noqa: ASYNC110 - it happens in another process
+            await asyncio.sleep(0.01)
+
+
+@pytest.fixture
+async def pool() -> AsyncIterator[ParserPool]:
+    async with open_pool(1, LIMITS, worker=HOSTILE) as pool:
+        yield pool
+    assert children() == set()
+
+
+async def test_a_child_is_used_again_and_replaced_in_time() -> None:
+    async with open_pool(1, Limits(files_per_child=2), worker=HOSTILE) as pool:
+        pids = [(await parse(pool, "good")).char_count for _ in range(4)]
+    assert pids[0] == pids[1] != pids[2] == pids[3]
+
+
+@pytest.mark.parametrize(
+    ("name", "reason"),
+    [("crash", "parser-crashed"), ("eat", "out-of-memory"), ("garbage", "parser-crashed")],
+)
+async def test_the_file_is_refused_and_the_pool_goes_on(
+    pool: ParserPool, name: str, reason: str
+) -> None:
+    await parse(pool, "good")
+    with pytest.raises(PermanentError) as caught:
+        await parse(pool, name)
+    assert caught.value.reason == reason
+    assert (await parse(pool, "good")).files.text == b"content"
+
+
+async def test_a_file_that_takes_too_long_is_refused() -> None:
+    async with open_pool(1, Limits(timeout_s=0.5), worker=HOSTILE) as pool:
+        with pytest.raises(PermanentError, match="parse-timeout"):
+            await parse(pool, "hang")
+
+
+async def test_a_child_killed_from_outside_costs_nothing(pool: ParserPool, tmp_path: Path) -> None:
+    parsed = await parse(pool, "crash-once", str(tmp_path / "crashed"))
+    assert parsed.files.text == b"content"
+    os.kill(parsed.char_count, signal.SIGKILL)
+    assert (await parse(pool, "good")).char_count != parsed.char_count
+
+
+async def test_a_bug_in_the_child_is_a_bug_here(pool: ParserPool) -> None:
+    with pytest.raises(RuntimeError, match="ZeroDivisionError"):
+        await parse(pool, "bug")
+
+
+async def test_cancelling_kills_the_child_at_once(pool: ParserPool, tmp_path: Path) -> None:
+    pid = (await parse(pool, "good")).char_count
+    task = asyncio.create_task(parse(pool, "hang", str(tmp_path / "begun")))
+    await until((tmp_path / "begun").exists)
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await asyncio.wait_for(task, timeout=2)
+    await until(lambda: gone(pid))
+
+
+async def test_urgent_files_do_not_wait_behind_others(pool: ParserPool) -> None:
+    slow = asyncio.create_task(parse(pool, "hang"))
+    parsed = await asyncio.wait_for(parse(pool, "good", urgent=True), timeout=20)
+    assert parsed.files.text == b"content"
+    assert not slow.done()
+    slow.cancel()
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="needs the parent-death signal")
+async def test_children_die_with_their_parent() -> None:
+    script = (
+        "import asyncio, sys\n"
+        "from services.ingest.parser.adapters.child import Child, Limits\n"
+        "async def main():\n"
+        "    child = await Child.start(Limits())\n"
+        "    print(child._process.pid, flush=True)\n"
+        "    await asyncio.sleep(3600)\n"
+        "asyncio.run(main())\n"
+    )
+    parent = subprocess.Popen([sys.executable, "-c", script], stdout=subprocess.PIPE)  # noqa: ASYNC220
+    assert parent.stdout is not None
+    child_pid = int(await asyncio.to_thread(parent.stdout.readline))
+    parent.kill()
+    parent.wait()
+    await until(lambda: gone(child_pid))

@@ -15,6 +15,7 @@ from libs.kernel import NotFoundError, PermanentError
 from libs.storage.keys import parsed_key, text_key
 from libs.storage.ports import ObjectStore
 from libs.storage.sql import Database, documents
+from libs.storage.sql.document_events import lane_of
 from libs.storage.sql.document_states import DocumentState
 from services.ingest.parser.ports import DocumentParser, Parsed, ParseRequest
 
@@ -38,7 +39,7 @@ async def parse(event: DocumentUploaded, deps: Deps) -> None:
     if not await _is_due(event, deps):
         return
     request = ParseRequest(
-        event.name, event.media_type, event.size_bytes, event.priority == documents.URGENT
+        event.name, event.media_type, event.size_bytes, bool(lane_of(event.priority))
     )
     try:
         parsed = await _while_due(
@@ -102,7 +103,7 @@ async def _announce(event: DocumentUploaded, parsed: Parsed, deps: Deps) -> None
                     char_count=parsed.char_count,
                     priority=event.priority,
                 ),
-                lane=documents.lane_of(event.priority),
+                lane=lane_of(event.priority),
             )
 
 

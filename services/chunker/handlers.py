@@ -11,7 +11,6 @@ from libs.eventbus import Failure, Subscriptions
 from libs.kernel import NotFoundError, PermanentError
 from libs.storage.ports import ObjectStore
 from libs.storage.sql import Database, UnitOfWork, chunks, documents
-from libs.storage.sql.document_events import lane_of
 from libs.storage.sql.document_states import DocumentState
 from services.chunker.domain.chunking import ChunkSet, chunk_document
 from services.chunker.domain.plan import (
@@ -125,7 +124,7 @@ async def _store(
                 child_count=len(made.children),
                 priority=event.priority,
             ),
-            lane=lane_of(event.priority),
+            lane=documents.lane_of(event.priority),
         )
 
 

@@ -15,7 +15,6 @@ from libs.kernel import NotFoundError, PermanentError
 from libs.storage.keys import parsed_key, text_key
 from libs.storage.ports import ObjectStore
 from libs.storage.sql import Database, documents
-from libs.storage.sql.document_events import lane_of
 from libs.storage.sql.document_states import DocumentState
 from services.ingest.parser.ports import DocumentParser, Parsed, ParseRequest
 
@@ -39,7 +38,7 @@ async def parse(event: DocumentUploaded, deps: Deps) -> None:
     if not await _is_due(event, deps):
         return
     request = ParseRequest(
-        event.name, event.media_type, event.size_bytes, bool(lane_of(event.priority))
+        event.name, event.media_type, event.size_bytes, bool(documents.lane_of(event.priority))
     )
     try:
         parsed = await _while_due(
@@ -103,7 +102,7 @@ async def _announce(event: DocumentUploaded, parsed: Parsed, deps: Deps) -> None
                     char_count=parsed.char_count,
                     priority=event.priority,
                 ),
-                lane=lane_of(event.priority),
+                lane=documents.lane_of(event.priority),
             )
 
 

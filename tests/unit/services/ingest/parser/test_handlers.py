@@ -14,7 +14,6 @@ from libs.kernel import PermanentError, new_id
 from libs.storage.keys import original_key, text_key
 from libs.storage.objects import DiskObjectStore
 from libs.storage.sql import Database, chunks, documents, open_database
-from libs.storage.sql.document_events import uploaded_event
 from libs.storage.sql.tables import outbox
 from libs.storage.sql.uploads import StoredFile, take_in
 from services.chunker import handlers as chunker
@@ -41,7 +40,7 @@ class Pipeline:
         file = StoredFile(document_id, name, "", len(data), document_id, priority=priority)
         async with self.db.work() as sql:
             row, _ = await take_in(sql, TENANT, file)
-        return uploaded_event(row)
+        return documents.uploaded_event(row)
 
     async def parse(self, event: DocumentUploaded, using: DocumentParser) -> None:
         await parser.parse(event, parser.Deps(self.db, self.objects, using, cancel_check_s=0.01))

@@ -14,7 +14,7 @@ from aiokafka import AIOKafkaConsumer, TopicPartition
 from aiokafka.admin import AIOKafkaAdminClient
 from aiokafka.errors import KafkaError
 
-from libs.contracts import EPOCH_TOPIC, OutgoingRecord
+from libs.contracts import EPOCH_TOPIC, OutgoingRecord, topic_specs
 from libs.eventbus.publisher import KafkaPublisher
 from libs.kernel import TransientError, new_id
 from libs.observability.metrics import BROKER_EPOCHS
@@ -42,7 +42,7 @@ async def read_epoch(bootstrap: str, *, timeout_s: float = 10.0) -> str | None:
     """
     async with _broker_errors(bootstrap, timeout_s):
         # Asking for a topic by name would create it, so its existence is looked up first.
-        if EPOCH_TOPIC not in await _topic_names(bootstrap):
+        if EPOCH_TOPIC not in await _topics(bootstrap):
             return None
         consumer = AIOKafkaConsumer(bootstrap_servers=bootstrap, enable_auto_commit=False)
         try:
@@ -57,13 +57,24 @@ async def read_epoch(bootstrap: str, *, timeout_s: float = 10.0) -> str | None:
             await consumer.stop()
 
 
-async def _topic_names(bootstrap: str) -> set[str]:
+async def _topics(bootstrap: str) -> dict[str, int]:
+    """The partition counts of all topics."""
     admin = AIOKafkaAdminClient(bootstrap_servers=bootstrap)
     try:
         await admin.start()
-        return {topic["topic"] for topic in await admin.describe_topics()}
+        return {topic["topic"]: len(topic["partitions"]) for topic in await admin.describe_topics()}
     finally:
         await admin.close()
+
+
+async def has_every_topic(bootstrap: str, *, timeout_s: float = 10.0) -> bool:
+    """Whether the broker has every topic of the topic files, with its partitions.
+
+    Raises: TransientError when no broker answers.
+    """
+    async with _broker_errors(bootstrap, timeout_s):
+        found = await _topics(bootstrap)
+    return all(found.get(spec.name) == spec.partitions for spec in topic_specs())
 
 
 async def ensure_epoch(bootstrap: str, db: Database, *, timeout_s: float = 30.0) -> str:

@@ -7,8 +7,9 @@ from typing import Any, Protocol, Self
 from aiokafka import AIOKafkaProducer
 from aiokafka.errors import KafkaError
 
-from libs.contracts import OutgoingRecord, Position, topic_specs
+from libs.contracts import OutgoingRecord, Position
 from libs.kernel import TransientError, stable_partition
+from libs.observability.metrics import EVENTBUS_PUBLISHED
 
 
 class Publisher(Protocol):
@@ -83,15 +84,6 @@ class KafkaPublisher:
         if producer is not None:
             await _stop(producer, self._timeout_s)
 
-    async def has_every_topic(self) -> bool:
-        """Whether the broker has every topic of the topic files, with its partitions."""
-        if self._producer is None:
-            return False
-        await self._producer.client.force_metadata_update()
-        cluster = self._producer.client.cluster
-        found = {name: len(cluster.partitions_for_topic(name)) for name in cluster.topics()}
-        return all(found.get(spec.name) == spec.partitions for spec in topic_specs())
-
     async def send(self, record: OutgoingRecord) -> Position:
         outcome = (await self.send_many([record]))[0]
         if isinstance(outcome, TransientError):
@@ -136,6 +128,7 @@ class KafkaPublisher:
                 stored = await asyncio.shield(sent)
         except (KafkaError, OSError, TimeoutError) as exc:
             return _failed("the broker", exc)
+        EVENTBUS_PUBLISHED.labels(stored.topic).inc()
         return Position(stored.topic, stored.partition, stored.offset)
 
 

@@ -9,6 +9,7 @@ import structlog
 from libs.contracts import Position
 from libs.eventbus.publisher import Publisher
 from libs.kernel import SluiceError, now_us
+from libs.observability.metrics import OUTBOX_RELAY_FAILURES, OUTBOX_RELAYED
 from libs.storage.sql import Database, OutboxRow
 from libs.storage.sql.outbox import SentRow, mark_sent, postpone
 
@@ -93,8 +94,12 @@ class Relay:
             if self._waiting.empty():
                 self._idle.set()
 
-    async def send(self, rows: Sequence[OutboxRow]) -> int:
-        """Send claimed rows; returns how many went out. The others are due again soon."""
+    async def send(self, rows: Sequence[OutboxRow], *, via: str = "commit") -> int:
+        """Send claimed rows; returns how many went out. The others are due again soon.
+
+        Args:
+            via: Who sends, for the metric: commit or sweep.
+        """
         if not rows:
             return 0
         epoch = self._epoch()
@@ -107,7 +112,9 @@ class Relay:
                 log.warning("outbox_row_not_sent", topic=row.record.topic, error=str(outcome))
                 failed.append(row)
         self._to_mark.set()
+        OUTBOX_RELAYED.labels(via).inc(len(rows) - len(failed))
         if failed:
+            OUTBOX_RELAY_FAILURES.inc(len(failed))
             await self._leave(failed)
         return len(rows) - len(failed)
 

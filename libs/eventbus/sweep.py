@@ -9,8 +9,9 @@ import structlog
 
 from libs.eventbus.relay import Relay
 from libs.kernel import TransientError, now_us
+from libs.observability.metrics import OUTBOX_OLDEST_SECONDS, OUTBOX_PENDING
 from libs.storage.sql import Database
-from libs.storage.sql.outbox import claim_due, next_due, prune
+from libs.storage.sql.outbox import backlog, claim_due, next_due, prune
 
 log = structlog.get_logger(__name__)
 
@@ -61,7 +62,7 @@ class Sweep:
         while await self._due_in_s() == 0:
             async with self._db.work() as sql:
                 rows = await claim_due(sql, claim_us=claim_us, limit=self._policy.batch)
-            sent = await self._relay.send(rows)
+            sent = await self._relay.send(rows, via="sweep")
             total += sent
             if not sent:
                 break
@@ -94,11 +95,19 @@ class Sweep:
     async def _try_pass(self) -> None:
         try:
             swept = await self.sweep_once()
+            await self._measure()
         except TransientError as exc:
             log.warning("outbox_sweep_failed", error=str(exc))
             return
         if swept:
             log.info("outbox_swept", rows=swept)
+
+    async def _measure(self) -> None:
+        async with self._db.reading() as sql:
+            waiting = await backlog(sql)
+        OUTBOX_PENDING.set(waiting.rows)
+        since = waiting.oldest_due_at
+        OUTBOX_OLDEST_SECONDS.set(0.0 if since is None else (now_us() - since) / 1e6)
 
     async def _try_prune(self) -> None:
         try:

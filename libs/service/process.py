@@ -8,7 +8,9 @@ from typing import TypeVar
 from fastapi import FastAPI
 
 from libs.eventbus import Consumer, KafkaConnection, Listener, Policies, Subscriptions
+from libs.eventbus.offsets import KafkaOffsets
 from libs.eventbus.publisher import KafkaPublisher, Publisher
+from libs.eventbus.reconciler import Reconciler, WorkSource
 from libs.service.health import Health
 from libs.service.http import serve_http
 from libs.service.settings import PlatformSettings
@@ -65,9 +67,9 @@ class Platform:
             group_id=group_id,
             lanes=lanes,
             policies=policies,
-            report=self.health.reporter(f"consumer {group_id}"),
+            report=self.health.reporter(source := f"consumer {group_id}"),
         )
-        await self._read(consumer)
+        await self._read(consumer, source)
 
     async def listen(
         self,
@@ -86,17 +88,30 @@ class Platform:
             event_type,
             handle,
             partitions=partitions,
-            report=self.health.reporter(f"listener {event_type.__name__}"),
+            report=self.health.reporter(source := f"listener {event_type.__name__}"),
         )
-        await self._read(listener)
+        await self._read(listener, source)
 
     def _kafka(self) -> KafkaConnection:
         return KafkaConnection(self.settings.kafka_bootstrap, self.settings.kafka_session_timeout_s)
 
-    async def _read(self, reader: Consumer | Listener) -> None:
+    async def _read(self, reader: Consumer | Listener, source: str) -> None:
+        self.health.report(source, "kafka")
         if await self.connected():
             self._upkeep.epoch.on_new_log(reader.new_epoch)
             await reader.run(self.stopping)
+
+    async def reconcile(self, *sources: WorkSource) -> None:
+        """Emit lost work again, now, regularly and when the broker lost its log, until the end."""
+        reconciler = Reconciler(
+            self.db,
+            KafkaOffsets(self.settings.kafka_bootstrap),
+            lambda: self._upkeep.epoch.current,
+            sources,
+        )
+        if await self.connected():
+            self._upkeep.epoch.on_new_log(reconciler.wake)
+            await reconciler.run(self.stopping)
 
     async def serve_health(self) -> None:
         """`/live`, `/ready` and `/metrics`, where a port is set for them."""

@@ -12,8 +12,7 @@ import structlog
 import uvloop
 
 from libs.kernel import PermanentError, SluiceError
-from libs.observability.logs import configure_logs
-from libs.observability.service import set_service_name
+from libs.observability import configure_logging
 
 log = structlog.get_logger(__name__)
 
@@ -37,12 +36,11 @@ def run(
     The first SIGTERM or SIGINT sets `stopping()`: `main` drains and returns. A second one cancels
     it. An error that stops the service is logged in one line, and the exit status is 1.
     """
-    set_service_name(service)
     setproctitle.setproctitle(f"sluice: {service}")
-    configure_logs(log_level)
+    configure_logging(service, log_level)
     try:
         with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
-            runner.run(_until_stopped(main, service))
+            runner.run(_until_stopped(main))
     except PermanentError as exc:
         log.error("process_cannot_run", reason=exc.reason, detail=exc.detail)  # noqa: TRY400
         sys.exit(1)
@@ -51,12 +49,12 @@ def run(
         sys.exit(1)
 
 
-async def _until_stopped(main: Callable[[], Coroutine[Any, Any, None]], service: str) -> None:
+async def _until_stopped(main: Callable[[], Coroutine[Any, Any, None]]) -> None:
     stop = stopping()
     work = asyncio.ensure_future(main())
 
     def asked_to_stop(name: str) -> None:
-        log.info("stop_requested", signal=name, service=service)
+        log.info("stop_requested", signal=name)
         if stop.is_set():
             work.cancel()
         stop.set()
@@ -64,10 +62,10 @@ async def _until_stopped(main: Callable[[], Coroutine[Any, Any, None]], service:
     loop = asyncio.get_running_loop()
     for signum in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(signum, asked_to_stop, signum.name)
-    log.info("process_started", service=service)
+    log.info("process_started")
     try:
         await work
     except asyncio.CancelledError:
         if not stop.is_set():
             raise
-    log.info("process_stopped", service=service)
+    log.info("process_stopped")

@@ -9,7 +9,7 @@ from typing import Any
 
 import structlog
 
-from libs.eventbus.epoch import EpochWatcher, ensure_epoch
+from libs.eventbus.epoch import EpochWatcher, ensure_epoch, has_every_topic
 from libs.eventbus.publisher import KafkaPublisher
 from libs.eventbus.relay import Relay
 from libs.eventbus.sweep import Sweep
@@ -39,6 +39,7 @@ class Upkeep:
         self._kafka = kafka
         self._relay = Relay(db, kafka, lambda: self.epoch.current)
         db.after_commit = self._relay.after_commit
+        self._patient_until = asyncio.get_running_loop().time() + UNPREPARED_PATIENCE_S
         self._log_is_new = asyncio.Event()
         self.epoch.on_new_log(self._log_is_new.set)
         self.health.report("sql", "sql")
@@ -72,8 +73,9 @@ class Upkeep:
 
     async def _connect_broker(self) -> None:
         await self.sql_there.wait()
+        # Nothing is sent before the log has its epoch: rows keep the epoch they were sent in.
+        await _patiently(self._prepared, "broker_not_prepared")
         await _patiently(self._kafka.start, "broker_not_there")
-        await self._await_preparation()
         while True:
             self.broker_there.set()
             self.health.report("broker", None)
@@ -81,20 +83,17 @@ class Upkeep:
             self._log_is_new.clear()
             await _patiently(self._kafka.renew, "broker_not_there")
 
-    async def _await_preparation(self) -> None:
-        """Wait for topics and epoch, which come from whoever starts the stack; a log that has only
-        its topics gets its epoch here in the end.
+    async def _prepared(self) -> None:
+        """Topics and epoch come from whoever starts the stack. A log that has its topics, but gets
+        no epoch, is given one here in the end. Raises: TransientError: not yet.
         """
-        self.health.report("broker", "topics")
-        patient_until = asyncio.get_running_loop().time() + UNPREPARED_PATIENCE_S
-        while True:
-            with suppress(TransientError):
-                if await self.epoch.verify():
-                    return
-                late = asyncio.get_running_loop().time() > patient_until
-                if late and await self._kafka.has_every_topic():
-                    await ensure_epoch(self._bootstrap, self._db)
-            await asyncio.sleep(0.2)
+        if not await self.epoch.verify():
+            self.health.report("broker", "topics")
+            late = asyncio.get_running_loop().time() > self._patient_until
+            if not (late and await has_every_topic(self._bootstrap)):
+                raise TransientError("the broker has no topics yet: `sluice topics apply`")
+            await ensure_epoch(self._bootstrap, self._db)
+            await self.epoch.refresh()
 
     async def _beat(self) -> None:
         while True:
@@ -118,6 +117,6 @@ async def _patiently(attempt: Callable[[], Awaitable[Any]], complaint: str) -> N
         except TransientError as exc:
             log.warning(complaint, error=str(exc), next_try_in_s=pause_s)
             await asyncio.sleep(pause_s)
-            pause_s = min(pause_s * 2, 2.0)
+            pause_s = min(pause_s * 1.5, 2.0)
         else:
             return

@@ -5,7 +5,7 @@ that nobody else takes the row before the claim has run out. The process that co
 the first claim.
 """
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 from sqlalchemy import RowMapping, bindparam, delete, func, select, update
@@ -87,15 +87,22 @@ async def mark_sent(sql: UnitOfWork, sent: Sequence[SentRow]) -> None:
     )
 
 
-async def count_due(sql: UnitOfWork) -> int:
-    """Rows that are not sent though their time has come."""
-    return int(
-        await sql.scalar(
-            select(func.count())
-            .select_from(outbox)
-            .where(outbox.c.sent_at.is_(None), outbox.c.not_before <= now_us())
-        )
+@dataclass(frozen=True, slots=True)
+class Backlog:
+    """What has not been sent."""
+
+    rows: int  # all of it, delayed rows too
+    oldest_due_at: int | None  # when the oldest row that is due now was committed
+
+
+async def backlog(sql: UnitOfWork) -> Backlog:
+    """How much waits to be sent, and since when."""
+    unsent = outbox.c.sent_at.is_(None)
+    rows = await sql.scalar(select(func.count()).select_from(outbox).where(unsent))
+    oldest = await sql.scalar(
+        select(func.min(outbox.c.created_at)).where(unsent, outbox.c.not_before <= now_us())
     )
+    return Backlog(int(rows), None if oldest is None else int(oldest))
 
 
 async def next_due(sql: UnitOfWork) -> int | None:
@@ -106,21 +113,23 @@ async def next_due(sql: UnitOfWork) -> int | None:
     return None if found is None else int(found)
 
 
-async def newest(sql: UnitOfWork, topics: Sequence[str], key: str) -> RowMapping | None:
-    """The last row for this key on any of these topics, without its value."""
-    return await sql.first(
+async def newest_by_key(
+    sql: UnitOfWork, topics: Collection[str], keys: Collection[str]
+) -> dict[str, RowMapping]:
+    """For each key its last row on any of these topics, without the value."""
+    found = await sql.rows(
         select(
-            outbox.c.id,
+            outbox.c.key,
             outbox.c.topic,
             outbox.c.partition,
             outbox.c.offset,
             outbox.c.sent_at,
             outbox.c.broker_epoch,
         )
-        .where(outbox.c.key == key, outbox.c.topic.in_(topics))
-        .order_by(outbox.c.created_at.desc(), outbox.c.id.desc())
-        .limit(1)
+        .where(outbox.c.key.in_(keys), outbox.c.topic.in_(topics))
+        .order_by(outbox.c.created_at, outbox.c.id)
     )
+    return {row["key"]: row for row in found}
 
 
 async def prune(sql: UnitOfWork, *, sent_before: int, limit: int) -> int:

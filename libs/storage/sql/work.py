@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from sqlalchemy import Executable, RowMapping, UpdateBase, event, insert
@@ -165,20 +166,25 @@ class Database:
         return connection
 
 
-def open_database(url: str) -> Database:
-    """A database on `url`. SQLite gets WAL and BEGIN IMMEDIATE, so that writers queue up."""
+def open_database(url: str, *, busy_timeout_s: float = WRITE_WAIT_S) -> Database:
+    """A database on `url`. SQLite gets WAL and BEGIN IMMEDIATE, so that writers queue up.
+
+    Args:
+        busy_timeout_s: How long a SQLite writer waits for other processes' writers.
+    """
     if not url.startswith("sqlite"):
         return Database(create_async_engine(url, pool_pre_ping=True))
     engine = create_async_engine(url, pool_size=8, max_overflow=8, pool_timeout=WRITE_WAIT_S)
-    event.listen(engine.sync_engine, "connect", _prepare_sqlite)
+    event.listen(engine.sync_engine, "connect", partial(_prepare_sqlite, busy_timeout_s))
     event.listen(engine.sync_engine, "begin", _begin_sqlite)
     return Database(engine)
 
 
-def _prepare_sqlite(connection: Any, _record: Any) -> None:
+def _prepare_sqlite(busy_timeout_s: float, connection: Any, _record: Any) -> None:
     connection.isolation_level = None  # the driver must not begin transactions by itself
     cursor = connection.cursor()
-    for pragma in ("busy_timeout=30000", "journal_mode=WAL", "synchronous=NORMAL"):
+    busy_ms = int(busy_timeout_s * 1000)
+    for pragma in (f"busy_timeout={busy_ms}", "journal_mode=WAL", "synchronous=NORMAL"):
         cursor.execute(f"PRAGMA {pragma}")
     cursor.close()
 

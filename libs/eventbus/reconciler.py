@@ -1,0 +1,204 @@
+"""The reconciler: work that SQL knows to be unfinished, and that nobody works on, is emitted again.
+
+In flight, hence left alone, is work whose newest outbox row
+
+- is not sent yet (a retry that waits for its time is this case), or
+- went into the log the broker still has, to a place that the consumer group has not passed;
+
+and work under a live lease. Everything else was lost on its way.
+"""
+
+import asyncio
+from collections import defaultdict
+from collections.abc import Callable, Collection, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Protocol
+
+import structlog
+from sqlalchemy import RowMapping
+
+from libs.contracts import Event, retry_topic, topic_of
+from libs.eventbus.offsets import CommittedOffsets, Place
+from libs.kernel import TransientError, new_id
+from libs.observability.metrics import RECONCILED
+from libs.storage.sql import Database, UnitOfWork
+from libs.storage.sql.leases import acquire, live, release
+from libs.storage.sql.outbox import newest_by_key
+
+log = structlog.get_logger(__name__)
+
+PAGE = 200
+TURN_TTL_S = 5.0  # how long a pass may hold its turn; the unit of work is far shorter
+
+
+@dataclass(frozen=True, slots=True)
+class Unfinished:
+    """Work whose state is not final, and the event that makes it go on."""
+
+    event: Event
+    group_id: str  # the consumer group that handles the event
+    lane: str = ""
+    lease: str | None = None  # what a worker holds while it is at it
+
+    @property
+    def key(self) -> str:
+        return str(getattr(self.event, topic_of(type(self.event).__name__).key))
+
+    @property
+    def topics(self) -> tuple[str, ...]:
+        """Every topic on which this work can be on its way to its group."""
+        topic = topic_of(type(self.event).__name__)
+        lanes = [topic.lane(lane) for lane in ("", *topic.lanes)]
+        return (*lanes, retry_topic(topic.name, self.group_id))
+
+
+class WorkSource(Protocol):
+    """Finds one kind of unfinished work in SQL."""
+
+    kind: str  # for the metric: document, turn, deletion
+
+    async def unfinished(
+        self, sql: UnitOfWork, after: str, limit: int
+    ) -> Sequence[tuple[str, Unfinished]]:
+        """Up to `limit` (id, work) pairs by ascending id, ids greater than `after` ('': from the
+        start). Only states at rest in SQL: what a worker is to do next.
+        """
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class _Known:
+    """What the broker said before the unit of work; it can only have moved on since."""
+
+    epoch: str
+    committed: Mapping[tuple[str, Place], int]  # (group, place) -> next offset to be read
+
+    def is_lost(self, work: Unfinished, row: RowMapping | None, leased: Collection[str]) -> bool:
+        if work.lease in leased:
+            return False
+        if row is None:
+            return True
+        if row["sent_at"] is None:
+            return False
+        if row["broker_epoch"] != self.epoch:
+            return True
+        next_offset = self.committed.get((work.group_id, (row["topic"], row["partition"])))
+        return next_offset is not None and next_offset > row["offset"]
+
+
+class Reconciler:
+    """Runs at the start, regularly, and when the broker's log is a new one.
+
+    Several may run: passes over one source take turns, and the second finds the first one's rows.
+    """
+
+    def __init__(
+        self,
+        db: Database,
+        offsets: CommittedOffsets,
+        epoch: Callable[[], str],
+        sources: Sequence[WorkSource],
+        *,
+        interval_s: float = 30.0,
+    ) -> None:
+        self._db = db
+        self._offsets = offsets
+        self._epoch = epoch
+        self._sources = sources
+        self._interval_s = interval_s
+        self._holder = new_id()
+        self._wanted = asyncio.Event()
+
+    def wake(self) -> None:
+        """Look now, not at the next interval."""
+        self._wanted.set()
+
+    async def run(self, stop: asyncio.Event) -> None:
+        """Until `stop` is set; faults are logged and tried again at the next interval."""
+        while not stop.is_set():
+            self._wanted.clear()
+            for source in self._sources:
+                try:
+                    await self.reconcile(source)
+                except TransientError as exc:
+                    log.warning("reconciling_failed", kind=source.kind, error=str(exc))
+            await self._pause(stop)
+
+    async def _pause(self, stop: asyncio.Event) -> None:
+        waits = [asyncio.create_task(event.wait()) for event in (self._wanted, stop)]
+        with suppress(TimeoutError):
+            await asyncio.wait(waits, timeout=self._interval_s, return_when=asyncio.FIRST_COMPLETED)
+        for wait in waits:
+            wait.cancel()
+
+    async def reconcile(self, source: WorkSource) -> int:
+        """One pass over one source; returns how many events were emitted again.
+
+        Raises: TransientError when SQL or the broker is away.
+        """
+        after, total = "", 0
+        while True:
+            async with self._db.reading() as sql:
+                found = list(await source.unfinished(sql, after, PAGE))
+                rows = await _newest(sql, [work for _, work in found])
+            known = await self._ask_broker([work for _, work in found], rows)
+            if not found or known is None:
+                return total
+            total += await self._emit_lost(source, after, known)
+            if len(found) < PAGE:
+                return total
+            after = found[-1][0]
+
+    async def _ask_broker(
+        self, works: Sequence[Unfinished], rows: Mapping[tuple[str, ...], RowMapping]
+    ) -> _Known | None:
+        epoch = self._epoch()
+        if not epoch:
+            return None
+        wanted: dict[str, set[Place]] = defaultdict(set)
+        for work in works:
+            row = rows.get((*work.topics, work.key))
+            if row is not None and row["sent_at"] is not None and row["broker_epoch"] == epoch:
+                wanted[work.group_id].add((row["topic"], row["partition"]))
+        committed = {
+            (group, place): offset
+            for group, places in wanted.items()
+            for place, offset in (await self._offsets.of_group(group, places)).items()
+        }
+        return _Known(epoch, committed)
+
+    async def _emit_lost(self, source: WorkSource, after: str, known: _Known) -> int:
+        async with self._db.work() as sql:
+            turn = f"reconcile:{source.kind}"
+            if not await acquire(sql, turn, self._holder, ttl_s=TURN_TTL_S):
+                return 0  # its unit of work has not ended, and it sees what we see
+            works = [work for _, work in await source.unfinished(sql, after, PAGE)]
+            rows = await _newest(sql, works)
+            leased = await live(sql, {work.lease for work in works if work.lease})
+            lost = [
+                work
+                for work in works
+                if known.is_lost(work, rows.get((*work.topics, work.key)), leased)
+            ]
+            for work in lost:
+                await sql.emit(work.event, lane=work.lane)
+            await release(sql, turn, self._holder)
+        if lost:
+            log.warning("unfinished_work_emitted_again", kind=source.kind, count=len(lost))
+            RECONCILED.labels(source.kind).inc(len(lost))
+        return len(lost)
+
+
+async def _newest(
+    sql: UnitOfWork, works: Sequence[Unfinished]
+) -> dict[tuple[str, ...], RowMapping]:
+    """By (topics…, key): the newest outbox row of each work."""
+    keys: dict[tuple[str, ...], set[str]] = defaultdict(set)
+    for work in works:
+        keys[work.topics].add(work.key)
+    return {
+        (*topics, key): row
+        for topics, wanted in keys.items()
+        for key, row in (await newest_by_key(sql, topics, wanted)).items()
+    }

@@ -1,0 +1,164 @@
+"""The relay and the sweep: every committed row goes out, in order, and where it went is known."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, suppress
+from pathlib import Path
+
+import pytest
+from sqlalchemy import select, update
+
+from libs.contracts import OutgoingRecord
+from libs.eventbus.relay import Relay, RelayPolicy
+from libs.eventbus.sweep import Sweep, SweepPolicy
+from libs.kernel import now_us
+from libs.storage.sql import Database, open_database
+from libs.storage.sql.tables import outbox
+from tests.fakes_delivery import FakePublisher
+
+TOPIC = "documents.uploaded.v1"
+QUICK = RelayPolicy(mark_every_s=0.001, retry_after_s=0.01, max_retry_after_s=0.02)
+
+
+@pytest.fixture
+async def db(tmp_path: Path) -> AsyncIterator[Database]:
+    database = open_database(f"sqlite+aiosqlite:///{tmp_path / 'outbox.db'}")
+    await database.create_schema()
+    yield database
+    await database.close()
+
+
+@pytest.fixture
+def publisher() -> FakePublisher:
+    return FakePublisher()
+
+
+@pytest.fixture
+def relay(db: Database, publisher: FakePublisher) -> Relay:
+    made = Relay(db, publisher, lambda: "e1", QUICK)
+    db.after_commit = made.after_commit
+    return made
+
+
+@asynccontextmanager
+async def running(*works: Relay | Sweep) -> AsyncIterator[None]:
+    tasks = [asyncio.create_task(work.run()) for work in works]
+    try:
+        yield
+    finally:
+        for task in tasks:
+            task.cancel()
+        for task in tasks:
+            with suppress(asyncio.CancelledError):
+                await task
+
+
+async def commit(db: Database, *keys: str, delay_s: float = 0.0) -> None:
+    not_before = now_us() + int(delay_s * 1e6) if delay_s else 0
+    async with db.work() as sql:
+        for key in keys:
+            await sql.emit_record(OutgoingRecord(TOPIC, key, b"v"), not_before=not_before)
+
+
+async def unsent(db: Database) -> list[str]:
+    async with db.reading() as sql:
+        rows = await sql.rows(select(outbox.c.key).where(outbox.c.sent_at.is_(None)))
+    return [row["key"] for row in rows]
+
+
+async def all_sent(db: Database, timeout_s: float = 5.0) -> None:
+    async with asyncio.timeout(timeout_s):
+        while await unsent(db):
+            await asyncio.sleep(0.005)
+
+
+async def test_rows_go_out_in_the_order_of_their_commits(
+    db: Database, publisher: FakePublisher, relay: Relay
+) -> None:
+    keys = [f"d{number % 3}/{number}" for number in range(30)]
+    async with running(relay):
+        for key in keys:
+            await commit(db, key)
+        await relay.drain(5)
+    assert publisher.keys() == keys
+    assert await unsent(db) == []
+
+
+async def test_where_a_row_went_is_kept_with_the_epoch_it_was_sent_in(
+    db: Database, publisher: FakePublisher, relay: Relay
+) -> None:
+    async with running(relay):
+        await commit(db, "d1", "d1")
+        await relay.drain(5)
+    async with db.reading() as sql:
+        rows = await sql.rows(select(outbox).order_by(outbox.c.offset))
+    assert [(row["offset"], row["broker_epoch"]) for row in rows] == [(0, "e1"), (1, "e1")]
+    assert len({row["partition"] for row in rows}) == 1
+
+
+async def test_committing_neither_fails_nor_waits_while_the_broker_is_away(
+    db: Database, publisher: FakePublisher, relay: Relay
+) -> None:
+    publisher.down = True
+    async with running(relay):
+        await commit(db, "d1")
+        await relay.drain(5)
+        assert await unsent(db) == ["d1"]
+        publisher.down = False
+        async with running(Sweep(db, relay, SweepPolicy(interval_s=0.01))):
+            await all_sent(db)
+    assert publisher.keys() == ["d1"]
+
+
+async def test_one_row_that_no_broker_takes_does_not_hold_up_the_others(
+    db: Database, publisher: FakePublisher, relay: Relay
+) -> None:
+    publisher.refused = {"poison"}
+    async with running(relay, Sweep(db, relay, SweepPolicy(interval_s=0.01))):
+        await commit(db, "poison", "d1")
+        await commit(db, "d2", delay_s=0.02)
+        async with asyncio.timeout(5):
+            while await unsent(db) != ["poison"]:
+                await asyncio.sleep(0.005)
+    assert publisher.keys() == ["d1", "d2"]
+
+
+async def test_a_delayed_row_goes_out_at_its_time_though_the_sweep_is_asleep(
+    db: Database, publisher: FakePublisher, relay: Relay
+) -> None:
+    async with running(relay, Sweep(db, relay, SweepPolicy(interval_s=30.0))):
+        await asyncio.sleep(0.05)  # lets the sweep fall asleep: nothing is there to await
+        due_at = now_us() + 100_000
+        await commit(db, "d1", delay_s=0.1)
+        await relay.drain(5)
+        assert publisher.keys() == []
+        await all_sent(db)
+    assert publisher.keys() == ["d1"]
+    assert now_us() >= due_at
+
+
+async def test_rows_of_a_process_that_died_are_sent_once_by_one_of_the_others(
+    db: Database, publisher: FakePublisher
+) -> None:
+    keys = [f"d{number}" for number in range(50)]
+    await commit(db, *keys)  # no relay: the process died right after its commit
+    async with db.work() as sql:
+        await sql.execute(update(outbox).values(not_before=0))
+    relays = [Relay(db, publisher, lambda: "e1", QUICK) for _ in range(3)]
+    sweeps = [Sweep(db, relay, SweepPolicy(interval_s=0.01, batch=7)) for relay in relays]
+    async with running(*relays, *sweeps):
+        await all_sent(db)
+    assert sorted(publisher.keys()) == sorted(keys)
+
+
+async def test_old_sent_rows_are_pruned_and_unsent_ones_never(
+    db: Database, publisher: FakePublisher, relay: Relay
+) -> None:
+    async with running(relay):
+        await commit(db, "sent")
+        await relay.drain(5)
+    publisher.down = True
+    await commit(db, "unsent")
+    assert await Sweep(db, relay, SweepPolicy(keep_sent_s=60)).prune_once() == 0
+    assert await Sweep(db, relay, SweepPolicy(keep_sent_s=0)).prune_once() == 1
+    assert await unsent(db) == ["unsent"]

@@ -1,0 +1,92 @@
+"""Serving HTTP beside other work: a busy port is named, open streams do not hold up the end."""
+
+import asyncio
+import socket
+import time
+from collections.abc import AsyncIterator
+
+import httpx
+import pytest
+from fastapi import FastAPI
+from fastapi.responses import StreamingResponse
+
+from libs.kernel import PermanentError
+from libs.service.health import Health
+from libs.service.http import STREAM_GRACE_S, listen_on, serve_http
+from libs.web.health import health_routes
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+def streaming_app() -> FastAPI:
+    app = FastAPI()
+
+    async def words() -> AsyncIterator[str]:
+        while True:
+            yield "data: word\n\n"
+            await asyncio.sleep(0.01)
+
+    @app.get("/stream")
+    async def stream() -> StreamingResponse:
+        return StreamingResponse(words(), media_type="text/event-stream")
+
+    return app
+
+
+async def test_a_busy_port_is_named_with_what_to_set() -> None:
+    with listen_on("127.0.0.1", 0) as taken:
+        port = taken.getsockname()[1]
+        with pytest.raises(PermanentError, match=rf"port {port} .* set SLUICE_PORT"):
+            await serve_http(FastAPI(), "127.0.0.1", port, setting="SLUICE_PORT")
+
+
+async def test_open_streams_are_cut_within_bounds_and_the_port_is_free_again() -> None:
+    stop, started, port = asyncio.Event(), asyncio.Event(), free_port()
+    serving = asyncio.create_task(
+        serve_http(streaming_app(), "127.0.0.1", port, stop=stop, started=started)
+    )
+    await started.wait()
+    async with (
+        httpx.AsyncClient(base_url=f"http://127.0.0.1:{port}") as client,
+        client.stream("GET", "/stream") as response,
+    ):
+        lines = response.aiter_lines()
+        assert await anext(lines) == "data: word"
+        stop.set()
+        began = time.monotonic()
+        await serving
+    assert time.monotonic() - began < STREAM_GRACE_S + 2
+    listen_on("127.0.0.1", port).close()
+
+
+async def test_an_app_that_cannot_start_is_an_error_not_an_exit() -> None:
+    app = FastAPI()
+
+    async def broken_lifespan(_app: FastAPI) -> AsyncIterator[None]:
+        raise RuntimeError("no model")
+        yield
+
+    app.router.lifespan_context = broken_lifespan  # type: ignore[assignment]
+    with pytest.raises(PermanentError, match="cannot-start"):
+        await serve_http(app, "127.0.0.1", free_port(), stop=asyncio.Event())
+
+
+async def test_readiness_names_each_missing_part_until_it_comes() -> None:
+    health = Health()
+    app = FastAPI()
+    app.include_router(health_routes(health.names))
+    transport = httpx.ASGITransport(app)
+    async with httpx.AsyncClient(transport=transport, base_url="http://test") as client:
+        health.report("consumer parser", "kafka")
+        health.report("broker", "kafka")
+        health.report("models", "embedding-model")
+        answer = await client.get("/ready")
+        assert answer.status_code == 503
+        assert answer.json()["missing"] == ["embedding-model", "kafka"]
+        for source in ("consumer parser", "broker", "models"):
+            health.report(source, None)
+        assert (await client.get("/ready")).status_code == 200

@@ -1,0 +1,48 @@
+"""A lease has one holder at a time."""
+
+import asyncio
+
+from sqlalchemy import update
+
+from libs.storage.sql import Database
+from libs.storage.sql import leases as repo
+from libs.storage.sql.tables import leases
+
+
+async def acquire(db: Database, holder: str, ttl_s: float = 60.0) -> bool:
+    async with db.work() as sql:
+        return await repo.acquire(sql, "turn:1", holder, ttl_s=ttl_s)
+
+
+async def lapse(db: Database) -> None:
+    async with db.work() as sql:
+        await sql.execute(update(leases).values(expires_at=1))
+
+
+async def test_of_many_only_one_gets_it(db: Database) -> None:
+    won = await asyncio.gather(*(acquire(db, f"worker-{number}") for number in range(8)))
+    assert won.count(True) == 1
+
+
+async def test_the_holder_may_take_it_again_and_prolong_it_others_may_not(db: Database) -> None:
+    assert await acquire(db, "a")
+    assert await acquire(db, "a")
+    assert not await acquire(db, "b")
+    async with db.work() as sql:
+        assert await repo.renew(sql, "turn:1", "a", ttl_s=60)
+        assert not await repo.renew(sql, "turn:1", "b", ttl_s=60)
+        assert await repo.live(sql, {"turn:1", "turn:2"}) == {"turn:1"}
+
+
+async def test_a_lapsed_lease_goes_to_the_next_and_its_old_holder_learns_it(db: Database) -> None:
+    assert await acquire(db, "dead")
+    await lapse(db)
+    async with db.work() as sql:
+        assert await repo.live(sql, {"turn:1"}) == set()
+        assert not await repo.renew(sql, "turn:1", "dead", ttl_s=60)
+    assert await acquire(db, "next")
+    async with db.work() as sql:
+        assert not await repo.renew(sql, "turn:1", "dead", ttl_s=60)
+        assert not await repo.release(sql, "turn:1", "dead")
+        assert await repo.release(sql, "turn:1", "next")
+    assert await acquire(db, "third")

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.broker import free_port, running_broker, start_broker, stop_broker
+from tests.waiting import until
 
 pytestmark = pytest.mark.integration
 
@@ -48,10 +49,8 @@ def worker(home: Path) -> tuple[bool, str] | None:
     return row and (bool(row[0]), row[1])
 
 
-async def until(home: Path, wanted: tuple[bool, str]) -> None:
-    async with asyncio.timeout(30):
-        while worker(home) != wanted:
-            await asyncio.sleep(0.05)
+async def until_it_says(home: Path, wanted: tuple[bool, str]) -> None:
+    await until(lambda: worker(home) == wanted, within_s=60)
 
 
 async def stop(process: asyncio.subprocess.Process) -> str:
@@ -63,10 +62,10 @@ async def stop(process: asyncio.subprocess.Process) -> str:
 async def test_it_waits_for_the_broker_by_name_and_then_gets_ready(tmp_path: Path) -> None:
     port = free_port()
     process = await start(tmp_path, f"127.0.0.1:{port}")
-    await until(tmp_path, (False, '["kafka"]'))
+    await until_it_says(tmp_path, (False, '["kafka"]'))
     broker = await start_broker(port)
     try:
-        await until(tmp_path, (False, '["kafka", "topics"]'))
+        await until_it_says(tmp_path, (False, '["kafka", "topics"]'))
         preparing = await asyncio.create_subprocess_exec(
             sys.executable,
             "-c",
@@ -82,7 +81,7 @@ async def test_it_waits_for_the_broker_by_name_and_then_gets_ready(tmp_path: Pat
             f"sqlite+aiosqlite:///{tmp_path / 'sluice.db'}",
         )
         assert await preparing.wait() == 0
-        await until(tmp_path, (True, "[]"))
+        await until_it_says(tmp_path, (True, "[]"))
         log = await stop(process)
     finally:
         await stop_broker(broker)
@@ -92,7 +91,7 @@ async def test_it_waits_for_the_broker_by_name_and_then_gets_ready(tmp_path: Pat
 
 async def test_it_can_be_stopped_while_it_waits(tmp_path: Path) -> None:
     process = await start(tmp_path, f"127.0.0.1:{free_port()}")
-    await until(tmp_path, (False, '["kafka"]'))
+    await until_it_says(tmp_path, (False, '["kafka"]'))
     log = await stop(process)
     assert process.returncode == 0, log
 

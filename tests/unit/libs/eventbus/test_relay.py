@@ -15,6 +15,7 @@ from libs.kernel import now_us
 from libs.storage.sql import Database, open_database
 from libs.storage.sql.tables import outbox
 from tests.fakes_delivery import FakePublisher
+from tests.waiting import until
 
 TOPIC = "documents.uploaded.v1"
 QUICK = RelayPolicy(mark_every_s=0.001, retry_after_s=0.01, max_retry_after_s=0.02)
@@ -66,10 +67,11 @@ async def unsent(db: Database) -> list[str]:
     return [row["key"] for row in rows]
 
 
-async def all_sent(db: Database, timeout_s: float = 5.0) -> None:
-    async with asyncio.timeout(timeout_s):
-        while await unsent(db):
-            await asyncio.sleep(0.005)
+async def until_unsent_are(db: Database, *keys: str) -> None:
+    async def reached() -> bool:
+        return await unsent(db) == list(keys)
+
+    await until(reached)
 
 
 async def test_rows_go_out_in_the_order_of_their_commits(
@@ -106,7 +108,7 @@ async def test_committing_neither_fails_nor_waits_while_the_broker_is_away(
         assert await unsent(db) == ["d1"]
         publisher.down = False
         async with running(Sweep(db, relay, SweepPolicy(interval_s=0.01))):
-            await all_sent(db)
+            await until_unsent_are(db)
     assert publisher.keys() == ["d1"]
 
 
@@ -117,9 +119,7 @@ async def test_one_row_that_no_broker_takes_does_not_hold_up_the_others(
     async with running(relay, Sweep(db, relay, SweepPolicy(interval_s=0.01))):
         await commit(db, "poison", "d1")
         await commit(db, "d2", delay_s=0.02)
-        async with asyncio.timeout(5):
-            while await unsent(db) != ["poison"]:
-                await asyncio.sleep(0.005)
+        await until_unsent_are(db, "poison")
     assert publisher.keys() == ["d1", "d2"]
 
 
@@ -132,7 +132,7 @@ async def test_a_delayed_row_goes_out_at_its_time_though_the_sweep_is_asleep(
         await commit(db, "d1", delay_s=0.1)
         await relay.drain(5)
         assert publisher.keys() == []
-        await all_sent(db)
+        await until_unsent_are(db)
     assert publisher.keys() == ["d1"]
     assert now_us() >= due_at
 
@@ -147,7 +147,7 @@ async def test_rows_of_a_process_that_died_are_sent_once_by_one_of_the_others(
     relays = [Relay(db, publisher, lambda: "e1", QUICK) for _ in range(3)]
     sweeps = [Sweep(db, relay, SweepPolicy(interval_s=0.01, batch=7)) for relay in relays]
     async with running(*relays, *sweeps):
-        await all_sent(db)
+        await until_unsent_are(db)
     assert sorted(publisher.keys()) == sorted(keys)
 
 

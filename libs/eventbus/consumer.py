@@ -81,7 +81,6 @@ class Consumer:
             revoke_timeout_s=self._kafka.revoke_timeout_s,
             from_beginning=self._from_beginning,
         )
-        broken = False
         try:
             await until_any(
                 self._consume(membership, client),
@@ -91,14 +90,16 @@ class Consumer:
                 self.engine.stopped(),
             )
         except (KafkaError, OSError) as exc:
-            broken = True
             log.warning("membership_lost", group=self._group_id, error=repr(exc))
-        finally:
             self._note_epoch(joined=membership.joined.is_set())
-            await membership.leave(self._drain_timeout_s(stop))
-        if broken:
+            await membership.close()
             with suppress(TimeoutError):
                 await asyncio.wait_for(stop.wait(), REJOIN_DELAY_S)
+        except BaseException:  # cut off: nothing is committed that was not before
+            await membership.close()
+            raise
+        self._note_epoch(joined=membership.joined.is_set())
+        await membership.leave(self._drain_timeout_s(stop))
 
     async def _consume(self, membership: Membership, client: AIOKafkaConsumer) -> None:
         client.subscribe(list(self._reading.lanes), listener=membership)

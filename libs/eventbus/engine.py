@@ -8,6 +8,7 @@ import structlog
 from libs.eventbus.ledger import Ledger
 from libs.eventbus.limit import DeadLetterLimit
 from libs.eventbus.message import Place, Record
+from libs.eventbus.observing import Observer
 from libs.eventbus.ordering import KeyedWorkers
 from libs.eventbus.policies import Policies
 from libs.eventbus.processing import Processor
@@ -39,7 +40,8 @@ class Engine:
         self._lanes = lanes
         self._partitions: dict[Place, Progress] = {}
         by_type = {subscription.event_type: subscription for subscription in subscriptions}
-        processor = Processor(by_type, ledger, policies.retry, self.limit, self.holding)
+        observer = Observer(ledger.group_id)
+        processor = Processor(by_type, ledger, policies.retry, self.limit, self.holding, observer)
         self._workers = KeyedWorkers(processor.process, self._flow.max_in_flight, self._crashed)
 
     def feed(self, place: Place, records: Sequence[Record]) -> None:

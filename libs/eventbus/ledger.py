@@ -2,6 +2,7 @@
 
 import hashlib
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,7 +13,7 @@ from libs.contracts.topology import dead_letter_topic, retry_topic
 from libs.eventbus.message import ATTEMPT, ORIGIN, Record, attempt_of, key_text, origin_of
 from libs.eventbus.message import text_headers as headers_of
 from libs.eventbus.subscriptions import Failure
-from libs.kernel import now_us
+from libs.kernel import PermanentError, now_us
 from libs.storage.sql import Database
 from libs.storage.sql.tables import dead_letters
 
@@ -31,7 +32,10 @@ class Ledger:
     clock_us: Callable[[], int] = now_us
 
     async def retry(self, record: Record, delay_s: float) -> None:
-        """Deliver the message again, as its next attempt, after `delay_s` seconds."""
+        """Deliver the message again, as its next attempt, after `delay_s` seconds.
+
+        Raises: PermanentError: it is too large to be sent again.
+        """
         headers = headers_of(record) | {
             ATTEMPT: str(attempt_of(record) + 1),
             ORIGIN: "/".join(map(str, origin_of(record))),
@@ -50,7 +54,8 @@ class Ledger:
             )
             if known is None:
                 await sql.execute(insert(dead_letters).values(**row))
-                await sql.emit_record(self._dead_record(record, failure))
+                with suppress(PermanentError):  # too large for an event; the row has it all
+                    await sql.emit_record(self._dead_record(record, failure))
 
     def _row(self, record: Record, tenant: str, failure: Failure) -> dict[str, Any]:
         origin = origin_of(record)

@@ -59,6 +59,10 @@ class Membership(ConsumerRebalanceListener):
         """Finish what runs within the bound, commit, leave the group."""
         await self._engine.pause(drain_timeout_s)
         await self.commit()
+        await self.close()
+
+    async def close(self) -> None:
+        """Leave the group as it is. What runs goes on; safe to repeat."""
         with suppress(TimeoutError, KafkaError):
             await asyncio.wait_for(self._client.stop(), BROKER_TIMEOUT_S)
 

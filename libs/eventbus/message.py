@@ -6,6 +6,7 @@ from typing import Protocol
 ATTEMPT = "attempt"
 ORIGIN = "origin"  # `topic/partition/offset` where a retried message was first read
 TRACEPARENT = "traceparent"
+EVENT_ID = "ce_id"
 
 
 class Record(Protocol):

@@ -1,7 +1,9 @@
 """The whole life of one delivered message: decode, handle, and what an error leads to."""
 
 import asyncio
+from contextlib import suppress
 from dataclasses import dataclass
+from time import perf_counter
 from typing import Any
 
 import structlog
@@ -10,11 +12,13 @@ from libs.contracts import decode
 from libs.eventbus.ledger import Ledger
 from libs.eventbus.limit import DeadLetterLimit
 from libs.eventbus.message import Record, attempt_of
+from libs.eventbus.observing import Observer
 from libs.eventbus.ordering import AbandonedError
 from libs.eventbus.policies import RetryPolicy
 from libs.eventbus.retrying import Holding, backoff_s
 from libs.eventbus.subscriptions import Failure, Subscription
 from libs.kernel import PermanentError, TransientError
+from libs.observability import tracing
 
 log = structlog.get_logger(__name__)
 
@@ -34,16 +38,27 @@ class Processor:
     retry: RetryPolicy
     limit: DeadLetterLimit
     holding: Holding
+    observer: Observer
 
     async def process(self, record: Record) -> None:
+        trace = self.observer.enter(record)
+        seen = self.observer.topic(record.topic)
         try:
             event = decode(record.value or b"")
             subscription = self.subscriptions[type(event)]
         except Exception as exc:  # noqa: BLE001 - poison: no error may stop the partition
             await self._dead_letter(record, None, _undecodable(record, exc))
             return
+        started = perf_counter()
         try:
-            await subscription.handle(event)
+            try:
+                if trace is None:
+                    await subscription.handle(event)
+                else:
+                    with tracing.span(f"{record.topic} handle", trace):
+                        await subscription.handle(event)
+            finally:
+                seen.handler_seconds.observe(perf_counter() - started)
         except asyncio.CancelledError:
             if _is_being_cancelled():
                 raise
@@ -55,6 +70,7 @@ class Processor:
         except Exception as exc:  # noqa: BLE001 - a bug of the handler
             await self._bug(record, event, exc)
         else:
+            seen.count("handled")
             self.limit.ended_well()
 
     async def _permanent(self, record: Record, event: Any, exc: PermanentError) -> None:
@@ -62,6 +78,7 @@ class Processor:
         log.info("message_failed", reason=exc.reason, detail=exc.detail)
         hook_error = await self._call_hook(event, failure)
         if hook_error is None and self.subscriptions[type(event)].failed is not None:
+            self.observer.topic(record.topic).count("failed")
             self.limit.ended_well()
         else:
             await self._dead_letter(record, event, _with_hook_error(failure, hook_error))
@@ -80,8 +97,11 @@ class Processor:
         if attempt < max_attempts:
             delay_s = backoff_s(self.retry, attempt)
             log.warning("message_retried", attempt=attempt, delay_s=delay_s, error=repr(exc))
-            await self.holding.until_done(lambda: self.ledger.retry(record, delay_s), "retry")
-            return
+            with suppress(PermanentError):  # too large to be sent again
+                await self.holding.until_done(lambda: self.ledger.retry(record, delay_s), "retry")
+                self.observer.topic(record.topic).count("retried")
+                self.observer.topic(record.topic).count_retry(reason)
+                return
         failure = Failure(reason, f"{type(exc).__name__}: {exc}", attempt, permanent=False)
         hook_error = await self._call_hook(event, failure)
         await self._dead_letter(record, event, _with_hook_error(failure, hook_error))
@@ -94,6 +114,8 @@ class Processor:
         await self.holding.until_done(
             lambda: self.ledger.dead_letter(record, tenant, failure), "dead letter"
         )
+        self.observer.topic(record.topic).count("dead-lettered")
+        self.observer.topic(record.topic).count_dead_letter(failure.reason)
         self.limit.dead_lettered()
 
     async def _call_hook(self, event: Any, failure: Failure) -> Exception | None:
@@ -121,7 +143,7 @@ class _HookCall:
             raise
         except Exception as exc:
             self._bugs += 1
-            if self._bugs < MAX_HOOK_ATTEMPTS:
+            if self._bugs < MAX_HOOK_ATTEMPTS and not isinstance(exc, PermanentError):
                 raise
             log.exception("failed_hook_failed")
             self.error = exc

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 import structlog
 
 from libs.eventbus.policies import RetryPolicy
+from libs.kernel import PermanentError
 
 log = structlog.get_logger(__name__)
 
@@ -35,12 +36,15 @@ class Holding:
     held: int = field(default=0, init=False)  # messages that wait here now
 
     async def until_done(self, write: Callable[[], Awaitable[None]], what: str) -> None:
+        """Raises: PermanentError: `write` says that it can never work."""
         delay_s = self.first_delay_s
         self.held += 1
         try:
             while True:
                 try:
                     return await write()
+                except PermanentError:
+                    raise
                 except Exception as exc:  # noqa: BLE001 - whatever it is, the message is kept
                     log.warning("message_held", step=what, error=repr(exc), retry_in_s=delay_s)
                 await asyncio.sleep(random.uniform(0.5, 1.0) * delay_s)  # noqa: S311

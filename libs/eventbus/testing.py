@@ -68,6 +68,7 @@ class InMemoryBus:
         """`db` has its schema; the bus relays its outbox from now on."""
         self.published: list[Event] = []  # emitted by handlers, in order of their commits
         self.dead_letters: list[tuple[Event | bytes, str]] = []  # event (or poison) and reason
+        self.dead_records: list[OutgoingRecord] = []  # the same, as sent to the dead-letter topic
         self.retries: list[OutboxRow] = []  # waiting for their time
         self._subscriptions = subscriptions
         self._policies = policies or Policies(retry=RetryPolicy(base_delay_s=1.0))
@@ -156,6 +157,7 @@ class InMemoryBus:
             if topic.endswith(".retry"):
                 self.retries.append(row)
             elif topic.endswith(".dlq"):
+                self.dead_records.append(row.record)
                 reason = row.record.headers["dlq_reason"]
                 self.dead_letters.append((_event_or_bytes(row.record.value), reason))
             else:

@@ -1,0 +1,114 @@
+"""The event runtime beside bare aiokafka, FastStream and Faust, on the embedded broker.
+
+Every reader gets the same records, decodes them and commits; each run is a process of its own, as
+is the broker; rounds are interleaved and medians compared.
+"""
+
+import asyncio
+import statistics
+import subprocess
+import sys
+
+from aiokafka import AIOKafkaProducer
+from rich.console import Console
+from rich.progress import track
+from rich.table import Table
+
+from libs.contracts import DocumentUploaded, TopicSpec, retry_topic, to_record, topic_specs
+from libs.eventbus import apply_topics
+from libs.observability import tracing
+from tests.bench.event_readers import TOPIC
+from tests.broker import running_broker
+
+RECORD_COUNT = 60_000
+SLOW_RECORD_COUNT = 3_000
+KEY_COUNT = 1_000
+ROUNDS = 3
+RUN_TIMEOUT_S = 120
+
+LABELS = {
+    "bare": "aiokafka getmany loop",
+    "ours": "Sluice",
+    "ours_traced": "Sluice, a sampled span per message",
+    "faststream": "FastStream, AckPolicy.ACK_FIRST",
+    "faststream_ack": "FastStream, AckPolicy.ACK",
+    "faust": "Faust",
+}
+# Who, beside whom, at least how many times as fast.
+TARGETS = [
+    ("ours", "bare", 0.4),
+    ("ours_traced", "bare", 0.1),
+    ("ours", "faststream", 4.0),
+    ("ours", "faust", 6.0),
+]
+
+
+async def fill(bootstrap: str) -> None:
+    """Publish the records, every one sampled, spread over the keys."""
+    producer = AIOKafkaProducer(bootstrap_servers=bootstrap, linger_ms=5)
+    await producer.start()
+    for number in range(RECORD_COUNT):
+        event = DocumentUploaded(
+            "tenant", f"document-{number % KEY_COUNT}", number, "a.pdf", "application/pdf", "k", 9
+        )
+        tracing.enter(tracing.new(sampled=True))
+        record = to_record(event)
+        headers = [(name, value.encode()) for name, value in record.headers.items()]
+        await producer.send(record.topic, record.value, key=record.key.encode(), headers=headers)
+    await producer.stop()
+
+
+async def measure(bootstrap: str, reader: str, group: str) -> float:
+    """Records per second of one run."""
+    count = SLOW_RECORD_COUNT if reader == "faststream_ack" else RECORD_COUNT
+    await apply_topics(bootstrap, [TopicSpec(retry_topic(TOPIC, group), 6, -1)])
+    process = await asyncio.create_subprocess_exec(
+        *(sys.executable, "-m", "tests.bench.event_readers", reader, bootstrap, group, str(count)),
+        stdout=subprocess.PIPE,
+    )
+    try:
+        output, _ = await asyncio.wait_for(process.communicate(), RUN_TIMEOUT_S)
+    except TimeoutError:
+        process.kill()
+        raise
+    return float(output.split()[-1])
+
+
+async def compare() -> dict[str, list[float]]:
+    speeds: dict[str, list[float]] = {reader: [] for reader in LABELS}
+    async with running_broker() as bootstrap:
+        await apply_topics(bootstrap, topic_specs())
+        await fill(bootstrap)
+        runs = [(turn, reader) for turn in range(ROUNDS) for reader in LABELS]
+        for turn, reader in track(runs, "measuring", console=Console(stderr=True)):
+            speeds[reader].append(await measure(bootstrap, reader, f"{reader}-{turn}"))
+    return speeds
+
+
+def report(speeds: dict[str, list[float]]) -> bool:
+    """Print the table; True if every target is met."""
+    medians = {reader: statistics.median(found) for reader, found in speeds.items()}
+    table = Table("reader", "records/s (median)", "lowest", "highest", "x bare", title="event bus")
+    for reader, label in LABELS.items():
+        found = speeds[reader]
+        ratio = medians[reader] / medians["bare"]
+        numbers = [f"{value:,.0f}" for value in (medians[reader], min(found), max(found))]
+        table.add_row(label, *numbers, f"{ratio:.2f}")
+    targets = Table("target", "measured", "at least", "met")
+    met = True
+    for reader, other, least in TARGETS:
+        ratio = medians[reader] / medians[other]
+        met = met and ratio >= least
+        name = f"{LABELS[reader]} / {LABELS[other]}"
+        targets.add_row(name, f"{ratio:.2f}", f"{least:g}", "yes" if ratio >= least else "NO")
+    console = Console(width=110)
+    console.print(table, targets)
+    return met
+
+
+def main() -> int:
+    return 0 if report(asyncio.run(compare())) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,33 +1,59 @@
-"""What is seen of each message: its log context, its trace and the metrics of its try."""
+"""What is seen of each message: its log context, its trace and the metrics of its tries."""
 
-from prometheus_client import Counter, Histogram
+from libs.eventbus.message import EVENT_ID, TRACEPARENT, Record, header
+from libs.observability import message_context, metrics, tracing
+from libs.observability.light import LightCount
 
-from libs.eventbus.message import EVENT_ID, TRACEPARENT, Record
-from libs.observability import MessageContext, message_context, metrics, tracing
+
+class CurrentMessage:
+    """A message as log lines name it; its event id is looked up when one is written."""
+
+    __slots__ = ("_record", "group")
+
+    def __init__(self, group: str, record: Record) -> None:
+        self.group = group
+        self._record = record
+
+    @property
+    def topic(self) -> str:
+        return self._record.topic
+
+    @property
+    def partition(self) -> int:
+        return self._record.partition
+
+    @property
+    def offset(self) -> int:
+        return self._record.offset
+
+    @property
+    def event_id(self) -> str:
+        return header(self._record.headers, EVENT_ID) or ""
 
 
 class TopicMetrics:
-    """One topic's metrics; looked up once, because finding a label costs more than counting."""
+    """One topic's metrics; kept, because finding a label costs more than counting."""
 
-    __slots__ = ("_group", "_outcomes", "_topic", "handler_seconds")
+    __slots__ = ("_group", "_topic", "handled", "handler_seconds")
 
     def __init__(self, group: str, topic: str) -> None:
         self._group, self._topic = group, topic
-        self._outcomes: dict[str, Counter] = {}
-        self.handler_seconds: Histogram = metrics.EVENTBUS_HANDLER_SECONDS.labels(group, topic)
+        self.handler_seconds = metrics.EVENTBUS_HANDLER_SECONDS.labels(group, topic)
+        self.handled = self._count("handled")
 
-    def count(self, outcome: str) -> None:
-        counter = self._outcomes.get(outcome)
-        if counter is None:
-            labels = (self._group, self._topic, outcome)
-            counter = self._outcomes[outcome] = metrics.EVENTBUS_MESSAGES.labels(*labels)
-        counter.inc()
+    def failed(self) -> None:
+        self._count("failed").inc()
 
-    def count_retry(self, reason: str) -> None:
+    def retried(self, reason: str) -> None:
+        self._count("retried").inc()
         metrics.EVENTBUS_RETRIES.labels(self._group, self._topic, reason).inc()
 
-    def count_dead_letter(self, reason: str) -> None:
+    def dead_lettered(self, reason: str) -> None:
+        self._count("dead-lettered").inc()
         metrics.EVENTBUS_DEAD_LETTERS.labels(self._group, self._topic, reason).inc()
+
+    def _count(self, outcome: str) -> LightCount:
+        return metrics.EVENTBUS_MESSAGES.labels(self._group, self._topic, outcome)
 
 
 class Observer:
@@ -45,16 +71,10 @@ class Observer:
             topic = self._topics[name] = TopicMetrics(self._group, name)
         return topic
 
-    def enter(self, record: Record) -> tracing.TraceContext | None:
-        """Make the message the current one for logs and traces; returns its trace to record."""
-        event_id, trace = "", None
+    def enter(self, record: Record) -> bool:
+        """Make the message the current one for logs and traces; True if it wants a span."""
+        message_context.set(CurrentMessage(self._group, record))
         for name, value in record.headers:
             if name == TRACEPARENT:
-                trace = tracing.parse(value.decode(errors="replace"))
-            elif name == EVENT_ID:
-                event_id = value.decode(errors="replace")
-        message_context.set(
-            MessageContext(self._group, record.topic, record.partition, record.offset, event_id)
-        )
-        tracing.enter(trace)
-        return trace if trace is not None and trace.sampled else None
+                return tracing.enter_header(value)
+        return tracing.enter_header(None)

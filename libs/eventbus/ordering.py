@@ -125,32 +125,30 @@ class KeyedWorkers:
             while lane.ready and perf_counter() < until:
                 # Runs as soon as this task suspends, or ends because its slice is over.
                 self._hand_over_soon(lane)
-                if await self._run(*lane.ready.popleft()):
-                    until = perf_counter() + SLICE_S
+                record, progress = lane.ready.popleft()
+                try:
+                    if (rest := self._start(record)) is not None:
+                        await self._resume(progress, rest)
+                        until = perf_counter() + SLICE_S
+                    progress.finish(record.offset)
+                except AbandonedError:
+                    pass
+                finally:
+                    self._release(record.key or progress)
         finally:
             lane.worker_count -= 1
             if lane.ready:
                 self._hand_over_soon(lane)
 
-    async def _run(self, record: Record, progress: Progress) -> bool:
-        """Process one record in a context of its own; True if its handler suspended."""
+    def _start(self, record: Record) -> Resumed | None:
+        """Process one record in a context of its own; what remains if its handler suspended."""
         context = copy_context()
         coroutine = self._process(record)
-        suspended = False
         try:
-            try:
-                waits_for = context.run(coroutine.send, None)
-            except StopIteration:
-                pass
-            else:
-                suspended = True
-                await self._resume(progress, Resumed(coroutine, waits_for, context))
-            progress.finish(record.offset)
-        except AbandonedError:
-            pass
-        finally:
-            self._release(record.key or progress)
-        return suspended
+            waits_for = context.run(coroutine.send, None)
+        except StopIteration:
+            return None
+        return Resumed(coroutine, waits_for, context)
 
     async def _resume(self, progress: Progress, rest: Resumed) -> None:
         task = asyncio.current_task()

@@ -41,7 +41,7 @@ class Processor:
     observer: Observer
 
     async def process(self, record: Record) -> None:
-        trace = self.observer.enter(record)
+        sampled = self.observer.enter(record)
         seen = self.observer.topic(record.topic)
         try:
             event = decode(record.value or b"")
@@ -52,11 +52,11 @@ class Processor:
         started = perf_counter()
         try:
             try:
-                if trace is None:
-                    await subscription.handle(event)
-                else:
-                    with tracing.span(f"{record.topic} handle", trace):
+                if sampled:
+                    with tracing.span(f"{record.topic} handle"):
                         await subscription.handle(event)
+                else:
+                    await subscription.handle(event)
             finally:
                 seen.handler_seconds.observe(perf_counter() - started)
         except asyncio.CancelledError:
@@ -70,7 +70,7 @@ class Processor:
         except Exception as exc:  # noqa: BLE001 - a bug of the handler
             await self._bug(record, event, exc)
         else:
-            seen.count("handled")
+            seen.handled.inc()
             self.limit.ended_well()
 
     async def _permanent(self, record: Record, event: Any, exc: PermanentError) -> None:
@@ -78,7 +78,7 @@ class Processor:
         log.info("message_failed", reason=exc.reason, detail=exc.detail)
         hook_error = await self._call_hook(event, failure)
         if hook_error is None and self.subscriptions[type(event)].failed is not None:
-            self.observer.topic(record.topic).count("failed")
+            self.observer.topic(record.topic).failed()
             self.limit.ended_well()
         else:
             await self._dead_letter(record, event, _with_hook_error(failure, hook_error))
@@ -99,8 +99,7 @@ class Processor:
             log.warning("message_retried", attempt=attempt, delay_s=delay_s, error=repr(exc))
             with suppress(PermanentError):  # too large to be sent again
                 await self.holding.until_done(lambda: self.ledger.retry(record, delay_s), "retry")
-                self.observer.topic(record.topic).count("retried")
-                self.observer.topic(record.topic).count_retry(reason)
+                self.observer.topic(record.topic).retried(reason)
                 return
         failure = Failure(reason, f"{type(exc).__name__}: {exc}", attempt, permanent=False)
         hook_error = await self._call_hook(event, failure)
@@ -114,8 +113,7 @@ class Processor:
         await self.holding.until_done(
             lambda: self.ledger.dead_letter(record, tenant, failure), "dead letter"
         )
-        self.observer.topic(record.topic).count("dead-lettered")
-        self.observer.topic(record.topic).count_dead_letter(failure.reason)
+        self.observer.topic(record.topic).dead_lettered(failure.reason)
         self.limit.dead_lettered()
 
     async def _call_hook(self, event: Any, failure: Failure) -> Exception | None:

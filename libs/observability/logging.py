@@ -6,7 +6,7 @@ import sys
 from collections.abc import Mapping
 from contextvars import ContextVar
 from dataclasses import dataclass
-from typing import Any, TextIO
+from typing import Any, Protocol, TextIO
 
 import orjson
 import structlog
@@ -37,7 +37,22 @@ class MessageContext:
     event_id: str
 
 
-message_context: ContextVar[MessageContext | None] = ContextVar("message_context", default=None)
+class MessageView(Protocol):
+    """The same fields, worked out only when a line is logged; what runtimes put in."""
+
+    @property
+    def group(self) -> str: ...
+    @property
+    def topic(self) -> str: ...
+    @property
+    def partition(self) -> int: ...
+    @property
+    def offset(self) -> int: ...
+    @property
+    def event_id(self) -> str: ...
+
+
+message_context: ContextVar[MessageView | None] = ContextVar("message_context", default=None)
 
 
 def configure_logging(

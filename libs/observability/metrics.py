@@ -5,15 +5,17 @@ Runtimes keep the children that `labels()` returns: looking one up costs more th
 
 from prometheus_client import Counter, Gauge, Histogram
 
+from libs.observability.light import LightCounter, LightHistogram
+
 _QUICK = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
 _LONG = (0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 120.0, 300.0, 900.0, 1800.0)
 
 # Messages whose work ended. outcome: handled | retried | failed | dead-lettered | dropped.
-EVENTBUS_MESSAGES = Counter(
+EVENTBUS_MESSAGES = LightCounter(
     "eventbus_messages_total", "Messages whose work ended", ["group", "topic", "outcome"]
 )
 # Time in the handler, of one try, whatever its outcome.
-EVENTBUS_HANDLER_SECONDS = Histogram(
+EVENTBUS_HANDLER_SECONDS = LightHistogram(
     "eventbus_handler_seconds", "Time in the handler, per try", ["group", "topic"], buckets=_LONG
 )
 # Handlers that are running or suspended now.

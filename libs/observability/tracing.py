@@ -17,6 +17,7 @@ from opentelemetry.sdk.trace import SpanProcessor, TracerProvider
 from opentelemetry.trace import NonRecordingSpan, SpanContext, TraceFlags, Tracer
 
 _TRACEPARENT = re.compile(r"(?!ff)[0-9a-f]{2}-([0-9a-f]{32})-([0-9a-f]{16})-([0-9a-f]{2})(?:-.*)?")
+_SAMPLED = frozenset(bytes([digit]) for digit in b"13579bdf")
 _NO_TRACE, _NO_SPAN = "0" * 32, "0" * 16
 
 
@@ -36,7 +37,8 @@ class _Tracing:
 
 
 _state = _Tracing()
-_current: ContextVar[TraceContext | None] = ContextVar("trace_context", default=None)
+# A header is kept as it came and parsed when somebody asks: most messages' never is.
+_current: ContextVar[TraceContext | bytes | None] = ContextVar("trace_context", default=None)
 
 
 def configure_tracing(service: str, processor: SpanProcessor, *, sample_ratio: float = 1.0) -> None:
@@ -54,7 +56,11 @@ def reset_tracing() -> None:
 
 def current() -> TraceContext | None:
     """The context of the message or request this task works on."""
-    return _current.get()
+    context = _current.get()
+    if isinstance(context, bytes):
+        context = parse(context.decode(errors="replace"))
+        _current.set(context)
+    return context
 
 
 def new(*, sampled: bool | None = None) -> TraceContext:
@@ -88,6 +94,13 @@ def to_header(context: TraceContext) -> str:
 def enter(context: TraceContext | None) -> None:
     """Make `context` the current one for the rest of this task: the cheapest way, for runtimes."""
     _current.set(context)
+
+
+def enter_header(traceparent: bytes | None) -> bool:
+    """`enter` for a header as it came; True if its trace is sampled, so a span is wanted."""
+    _current.set(traceparent)
+    # The flags are the last of `00-<32 digits>-<16 digits>-<2 digits>`, their lowest bit counts.
+    return traceparent is not None and traceparent[54:55] in _SAMPLED
 
 
 @contextmanager

@@ -5,18 +5,20 @@ from pathlib import Path
 
 import pytest
 from prometheus_client import Counter, Gauge, Histogram
+from prometheus_client.registry import Collector
 
 from libs.observability import metrics
+from libs.observability.light import LightCounter, LightHistogram
 
 DEFINED = {
     name: value
     for name, value in vars(metrics).items()
-    if isinstance(value, Counter | Gauge | Histogram)
+    if isinstance(value, Counter | Gauge | Histogram | LightCounter | LightHistogram)
 }
 
 
-def exposed(metric: Counter | Gauge | Histogram) -> tuple[str, str]:
-    (family,) = metric.describe()
+def exposed(metric: Collector) -> tuple[str, str]:
+    (family,) = metric.collect()
     return family.name, family.type
 
 

@@ -14,7 +14,7 @@ from tenacity.wait import wait_random_exponential
 
 from libs.kernel import PermanentError
 from libs.models.breaker import CircuitBreaker
-from libs.models.openai_errors import MODEL_ERRORS, RetryableError, translate
+from libs.models.openai_errors import MODEL_ERRORS, RetryableError, outcome_in_mid_answer, translate
 from libs.models.ports import (
     CallLog,
     ChatDelta,
@@ -157,7 +157,7 @@ class OpenAIChatModel:
             retry=retry_if_exception_type(RetryableError),
             reraise=True,
         )
-        return await retrying(lambda: self._one_try(attempt, deadline))
+        return await retrying(self._one_try, attempt, deadline)
 
     async def _one_try(self, attempt: Callable[[], Awaitable[T]], deadline: float) -> T:
         try:
@@ -204,9 +204,7 @@ class OpenAIChatModel:
                 return
             except MODEL_ERRORS as exc:
                 self._breaker.failed()
-                error = translate(exc)
-                outcome = "refused" if isinstance(error, PermanentError) else error.outcome
-                raise ModelUnavailableError(outcome, "the answer broke off") from None
+                raise ModelUnavailableError(outcome_in_mid_answer(exc), "it broke off") from None
             yield chunk
 
     @asynccontextmanager

@@ -47,6 +47,14 @@ def translate(exc: BaseException) -> ModelUnavailableError | PermanentError:
             return RetryableError("malformed", type(exc).__name__)
 
 
+def outcome_in_mid_answer(exc: BaseException) -> str:
+    """What one of `MODEL_ERRORS` is called when part of the answer has come."""
+    error = translate(exc)
+    if isinstance(error, PermanentError) or error.outcome == "unavailable":
+        return "cut-off"
+    return error.outcome
+
+
 def _retry_after_s(response: httpx2.Response) -> float:
     try:
         return max(0.0, float(response.headers.get("retry-after", "0")))

@@ -1,10 +1,15 @@
 """The orchestrator: turns get their plans."""
 
+from libs.models.call_log import SqlCallLog
+from libs.models.chat import open_chat_model
+from libs.models.ports import ChatModel
 from libs.service.process import open_platform
 from libs.service.process import run as run_process
 from libs.service.turn_journal import ReplyFanOut
+from services.orchestrator.adapters.model import ModelPlanner
 from services.orchestrator.adapters.rules import RulePlanner
 from services.orchestrator.handlers import Deps, subscriptions
+from services.orchestrator.ports import Planner
 from services.orchestrator.settings import OrchestratorSettings
 
 
@@ -12,9 +17,21 @@ async def main(settings: OrchestratorSettings) -> None:
     async with (
         open_platform(settings, "orchestrator") as platform,
         ReplyFanOut(platform.publisher) as fan_out,
+        open_chat_model(
+            settings.llm_base_url,
+            settings.llm_model,
+            settings.llm_api_key,
+            SqlCallLog(platform.db),
+        ) as model,
     ):
-        deps = Deps(platform.db, RulePlanner(), fan_out)
+        deps = Deps(platform.db, _planner(model, settings), fan_out)
         await platform.consume(subscriptions(deps), group_id="orchestrator")
+
+
+def _planner(model: ChatModel | None, settings: OrchestratorSettings) -> Planner:
+    if model is None:
+        return RulePlanner()
+    return ModelPlanner(model, timeout_s=settings.planner_timeout_s)
 
 
 def run() -> None:

@@ -67,7 +67,7 @@ class LlmServer:
                 Route("/v1/models", self._models),
             ]
         )
-        config = uvicorn.Config(app, log_level="error", loop="asyncio", lifespan="off")
+        config = uvicorn.Config(app, log_level="critical", loop="asyncio", lifespan="off")
         self._server = uvicorn.Server(config)
         self._closing = threading.Event()
         self._thread = threading.Thread(

@@ -120,14 +120,14 @@ def checked(answer: Mapping[str, Any], situation: Situation, model: str) -> Deci
 
 
 def _typed(answer: Mapping[str, Any]) -> dict[str, Any]:
-    fields = {
+    fields: dict[str, Any] = {
         "execution_mode": answer.get("execution_mode"),
         "rewritten_question": answer.get("rewritten_question"),
         "sub_questions": answer.get("sub_questions") or [],
         "knowledge_domains": answer.get("knowledge_domains") or [],
         "clarify_question": answer.get("clarify_question") or "",
     }
-    texts = [fields["rewritten_question"], fields["clarify_question"]]
+    texts: list[Any] = [fields["rewritten_question"], fields["clarify_question"]]
     for name in ("sub_questions", "knowledge_domains"):
         if not isinstance(fields[name], list):
             raise MalformedPlanError(name)

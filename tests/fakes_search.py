@@ -32,12 +32,12 @@ class FakeIndex:
             self.rows[name][row.tenant, row.chunk_id] = row
 
     async def delete(
-        self, name: str, tenant: str, document_id: str, *, keep_generation: int | None = None
+        self, name: str, tenant: str, document_id: str, *, generations: range | None = None
     ) -> None:
         self._check()
         for key, row in list(self.rows[name].items()):
             mine = row.tenant == tenant and row.document_id == document_id
-            if mine and row.generation != keep_generation:
+            if mine and (generations is None or row.generation in generations):
                 del self.rows[name][key]
 
     async def count(self, name: str, tenant: str, document_id: str | None = None) -> int:

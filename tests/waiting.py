@@ -2,6 +2,9 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from typing import TypeVar
+
+T = TypeVar("T")
 
 
 async def until(
@@ -14,3 +17,15 @@ async def until(
             if found if isinstance(found, bool) else await found:
                 return
             await asyncio.sleep(0.005)
+
+
+async def eventually(
+    attempt: Callable[[], Awaitable[T]], *, on: type[Exception], within_s: float = 30.0
+) -> T:
+    """The first result of `attempt`, tried again while it raises `on`."""
+    async with asyncio.timeout(within_s):
+        while True:
+            try:
+                return await attempt()
+            except on:
+                await asyncio.sleep(0.05)

@@ -14,7 +14,7 @@ from typing import Final
 import rjieba
 import snowballstemmer
 
-from libs.documents.stop_words import CHINESE, ENGLISH
+from libs.documents.stop_words import CHINESE, ENGLISH, LINKING_CHARACTERS
 
 MAX_TERM_CHARS: Final = 64
 
@@ -36,8 +36,8 @@ def analyse(text: str) -> list[str]:
     """The index terms of `text`, in reading order, repeats kept (BM25 counts them).
 
     - NFKC and lower case first, so full-width `２０，０００` is `20,000`.
-    - Han runs give their words (search mode) and every bigram that is not already a word, so a
-      name the dictionary does not know is still found.
+    - Han runs give their words (search mode) and the bigrams that are not already words, so a name
+      the dictionary does not know is still found; bigrams with a particle in them are noise.
     - Latin words are stemmed (English Snowball); other scripts are kept as they are.
     - Numbers lose their thousands separators: `20,000` and `20000` are one term.
     - Mixed terms such as `A-2031` or `GB/T 19001` give the whole without separators (`a2031`,
@@ -95,7 +95,9 @@ def _han_terms(run: str) -> Iterator[str]:
     words = rjieba.cut_for_search(run)
     known = set(words)
     yield from (word for word in words if word not in CHINESE)
-    yield from (pair for pair in _bigrams(run) if pair not in known and pair not in CHINESE)
+    yield from (
+        pair for pair in _bigrams(run) if pair not in known and LINKING_CHARACTERS.isdisjoint(pair)
+    )
 
 
 def _bigrams(run: str) -> list[str]:

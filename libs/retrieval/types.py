@@ -52,5 +52,5 @@ class Evidence:
 
     passages: Sequence[Passage] = field(default_factory=tuple)
     declined: bool = False
-    coverage: float = 0.0  # share of the question's IDF weight that the evidence covers
+    coverage: float = 0.0  # share of the questions' IDF weight that the best hits cover
     reason: str = ""

@@ -86,9 +86,9 @@ class SearchIndex(Protocol[Q]):
         ...
 
     async def delete(
-        self, name: str, tenant: str, document_id: str, *, keep_generation: int | None = None
+        self, name: str, tenant: str, document_id: str, *, generations: range | None = None
     ) -> None:
-        """Drop the document's rows, except those of `keep_generation`."""
+        """Drop the document's rows, or only those of the given generations (step 1)."""
         ...
 
     async def count(self, name: str, tenant: str, document_id: str | None = None) -> int:

@@ -49,12 +49,12 @@ class VectorIndexSuite:
         found = await index.search(name, "t", unit_vector(1), 10, domains=[AWKWARD, "none"])
         assert [hit.chunk_id for hit in found] == ["it"]
 
-    async def test_delete_keeps_the_wanted_generation(self, index: VectorIndex, name: str) -> None:
-        rows = [self._row("old", 1), self._row("new", 1, generation=2)]
+    async def test_delete_drops_the_given_generations(self, index: VectorIndex, name: str) -> None:
+        rows = [self._row(f"g{i}", 1, generation=i) for i in (1, 2, 3)]
         await index.upsert(name, [*rows, self._row("other", 1, document_id="d2")])
-        await index.delete(name, "t", "d1", keep_generation=2)
+        await index.delete(name, "t", "d1", generations=range(2))
         hits = await index.search(name, "t", unit_vector(1), 10)
-        assert {hit.chunk_id for hit in hits} == {"new", "other"}
+        assert {hit.chunk_id for hit in hits} == {"g2", "g3", "other"}
         await index.delete(name, "t", "d1")
         assert await index.count(name, "t", "d1") == 0
         assert await index.count(name, "t") == 1
@@ -126,12 +126,12 @@ class KeywordIndexSuite:
         hits = await index.search(name, "t", ["leav"], 10, domains=["it", "none"])
         assert [hit.chunk_id for hit in hits] == ["it"]
 
-    async def test_delete_keeps_the_wanted_generation(self, index: KeywordIndex, name: str) -> None:
-        rows = [row("old", "text"), row("new", "text", generation=2)]
+    async def test_delete_drops_the_given_generations(self, index: KeywordIndex, name: str) -> None:
+        rows = [row(f"g{i}", "text", generation=i) for i in (1, 2, 3)]
         await index.upsert(name, [*rows, row("other", "text", document_id="d2")])
-        await index.delete(name, "t", "d1", keep_generation=2)
+        await index.delete(name, "t", "d1", generations=range(2))
         hits = await index.search(name, "t", ["text"], 10)
-        assert {hit.chunk_id for hit in hits} == {"new", "other"}
+        assert {hit.chunk_id for hit in hits} == {"g2", "g3", "other"}
         await index.delete(name, "t", "d1")
         assert await index.count(name, "t", "d1") == 0
         assert await index.count(name, "t") == 1

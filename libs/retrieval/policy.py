@@ -1,0 +1,26 @@
+"""The numbers that retrieval is steered by."""
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class RetrievalPolicy:
+    """Floors are similarities and shares in [0, 1]; budgets are characters.
+
+    The defaults were measured on Chinese and English question sets with passages of about 350
+    characters; `vector_floor` refers to the embedder's calibrated similarity.
+    """
+
+    candidates: int = 50  # visible rows wanted from each channel
+    max_candidates: int = 800  # rows asked for when most of what is found is not visible
+    vector_floor: float = 0.45
+    keyword_floor: float = 0.35  # of the best visible keyword hit's score
+    # Fusion: weighted sum of similarity and keyword share.
+    vector_weight: float = 0.78
+    keyword_weight: float = 0.22
+    # The gate: coverage and nearest similarity must add up to this.
+    min_certainty: float = 1.1
+    cover_with: int = 3  # hits whose terms count as cover
+    question_chars: int = 2_200
+    total_chars: int = 5_200
+    parent_chars: int = 2_200

@@ -1,0 +1,93 @@
+"""From chunk ids that an index found to what may be shown: SQL decides what is visible."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from sqlalchemy import ColumnElement, FromClause, RowMapping, select
+
+from libs.storage.sql.tables import chunks, documents
+from libs.storage.sql.work import UnitOfWork
+
+DELETED = "deleted"
+
+
+@dataclass(frozen=True, slots=True)
+class StoredText:
+    """A chunk as stored; offsets are code points into the document's text."""
+
+    chunk_id: str
+    text: str
+    start: int
+    end: int
+    page: int | None
+    heading_path: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class VisibleChunk:
+    """A child chunk of the active generation of a living document, with its parent."""
+
+    child: StoredText
+    parent: StoredText  # the child itself where it has none
+    document_id: str
+    document_name: str
+    domain: str
+
+
+async def hydrate(
+    sql: UnitOfWork, tenant: str, chunk_ids: Sequence[str]
+) -> dict[str, VisibleChunk]:
+    """The visible ones among `chunk_ids`, by id.
+
+    Left out: chunks of other tenants, of deleted documents, and of every generation but the
+    active one; so what a store has not dropped yet is never shown.
+    """
+    if not chunk_ids:
+        return {}
+    parent = chunks.alias("parent")
+    rows = await sql.rows(
+        select(
+            chunks.c.id,
+            *_named("child", chunks),
+            parent.c.id.label("parent_id"),
+            *_named("parent", parent),
+            documents.c.id.label("document_id"),
+            documents.c.name.label("document_name"),
+            documents.c.domain,
+        )
+        .join(documents, documents.c.id == chunks.c.document_id)
+        .outerjoin(parent, parent.c.id == chunks.c.parent_id)
+        .where(
+            chunks.c.id.in_(chunk_ids),
+            chunks.c.tenant == tenant,
+            documents.c.tenant == tenant,
+            documents.c.state != DELETED,
+            documents.c.active_generation == chunks.c.generation,
+        )
+    )
+    return {row["id"]: _visible(row) for row in rows}
+
+
+_FIELDS = ("text", "start", "end", "page", "heading_path")
+
+
+def _named(prefix: str, table: FromClause) -> list[ColumnElement[Any]]:
+    return [table.c[field].label(f"{prefix}_{field}") for field in _FIELDS]
+
+
+def _visible(row: RowMapping) -> VisibleChunk:
+    child = _stored(row, "child", row["id"])
+    parent = child if row["parent_id"] is None else _stored(row, "parent", row["parent_id"])
+    return VisibleChunk(child, parent, row["document_id"], row["document_name"], row["domain"])
+
+
+def _stored(row: RowMapping, prefix: str, chunk_id: str) -> StoredText:
+    return StoredText(
+        chunk_id,
+        row[f"{prefix}_text"],
+        row[f"{prefix}_start"],
+        row[f"{prefix}_end"],
+        row[f"{prefix}_page"],
+        tuple(row[f"{prefix}_heading_path"]),
+    )

@@ -1,0 +1,73 @@
+"""The indexer: chunk sets into the vector and keyword indexes, deletions out of every store."""
+
+import asyncio
+
+import structlog
+
+from libs.eventbus import FlowPolicy, Policies
+from libs.kernel import TransientError
+from libs.service.process import Platform, open_platform
+from libs.service.process import run as run_process
+from libs.service.search import SearchStack, open_search
+from libs.storage.objects import DiskObjectStore
+from libs.storage.sql.active_index import ActiveIndex
+from services.indexer.deps import Deps
+from services.indexer.handlers import subscriptions
+from services.indexer.settings import IndexerSettings
+from services.indexer.startup import prepare
+
+log = structlog.get_logger(__name__)
+
+RETRY_S = 1.0
+# A few documents keep every embedding process busy; more would only make each of them slower.
+FLOW = FlowPolicy(max_in_flight=8)
+
+
+async def main(settings: IndexerSettings) -> None:
+    async with (
+        open_platform(settings, "indexer") as platform,
+        open_search(settings, writes=True, embed_workers=settings.embed_workers or None) as search,
+    ):
+        active = await _prepared(platform, search)
+        if active is None:
+            return
+        deps = Deps(
+            db=platform.db,
+            objects=DiskObjectStore(settings.objects_dir),
+            embedder=search.embedder,
+            vectors=search.vectors,
+            keywords=search.keywords,
+            active=active,
+        )
+        await platform.consume(
+            subscriptions(deps),
+            group_id="indexer",
+            lanes=("", "urgent"),
+            policies=Policies(flow=FLOW),
+        )
+
+
+async def _prepared(platform: Platform, search: SearchStack) -> ActiveIndex | None:
+    """The probed index, as soon as the stores are there; None: told to stop before."""
+    report = platform.health.reporter("search index")
+    report("search index")
+    while await platform.connected():
+        try:
+            active = await prepare(platform.db, search.embedder, search.vectors, search.keywords)
+        except TransientError as exc:
+            log.info("search_index_awaited", reason=str(exc))
+            await asyncio.wait({asyncio.create_task(platform.stopping.wait())}, timeout=RETRY_S)
+        else:
+            await search.vectors.flush(active.vector_collection)
+            report(None)
+            return active
+    return None
+
+
+def run() -> None:
+    settings = IndexerSettings()
+    run_process(lambda: main(settings), "indexer", log_level=settings.log_level)
+
+
+if __name__ == "__main__":
+    run()

@@ -1,0 +1,111 @@
+"""What the indexer does with a chunk set and with a deletion."""
+
+from functools import partial
+
+import structlog
+
+from libs.contracts import DocumentChunked, DocumentDeleted, DocumentIndexed
+from libs.eventbus.subscriptions import Failure, Subscriptions
+from libs.kernel import now_us
+from libs.observability.metrics import DOCUMENT_SECONDS
+from libs.storage.keys import document_prefix, generation_prefix
+from libs.storage.sql import chunks, documents
+from libs.storage.sql.document_states import DocumentState
+from services.indexer.deps import Deps
+from services.indexer.writing import Standing, standing_of, write
+
+log = structlog.get_logger(__name__)
+
+
+async def index(event: DocumentChunked, deps: Deps) -> None:
+    """Make a generation searchable in one step, then remove the older ones.
+
+    Repeats are harmless: row ids carry the generation, the state is compared and set, and a
+    removal finds nothing the second time. Work that no longer matters stops within
+    `cancel_check_s` and takes back what it wrote.
+    """
+    standing = await standing_of(event, deps)
+    if standing is Standing.DUE:
+        urgent = event.priority == documents.URGENT
+        with deps.precedence.lane(urgent=urgent):
+            if await write(event, deps, urgent=urgent):
+                await _activate(event, deps)
+        standing = await standing_of(event, deps)
+    if standing is Standing.DONE:
+        await _remove_older(event, deps)
+    elif standing is Standing.LOST:
+        await _take_back(event, deps)
+
+
+async def delete(event: DocumentDeleted, deps: Deps) -> None:
+    """Drop what every store holds of a tombstone, then the record itself.
+
+    Repeats are harmless: every step finds nothing the second time. A writer that was still at
+    work takes back its own rows when it finds the document gone.
+    """
+    async with deps.db.reading() as sql:
+        row = await documents.find(sql, event.tenant, event.document_id)
+    if row is not None and row["state"] != DocumentState.DELETED:
+        log.warning("deletion_of_a_living_document_ignored", document_id=event.document_id)
+        return
+    of = (event.tenant, event.document_id)
+    await deps.vectors.delete(deps.active.vector_collection, *of)
+    await deps.keywords.delete(deps.active.keyword_index, *of)
+    await deps.objects.delete_prefix(document_prefix(*of))
+    async with deps.db.work() as sql:
+        await chunks.delete_document(sql, *of)
+        await documents.purge(sql, *of)
+
+
+async def record_failure(event: DocumentChunked, failure: Failure, deps: Deps) -> None:
+    """Fail the generation; a repeat finds it failed and changes nothing."""
+    async with deps.db.work() as sql:
+        await documents.fail(
+            sql,
+            event.tenant,
+            event.document_id,
+            event.generation,
+            stage="index",
+            reason=failure.reason,
+            detail=failure.detail,
+        )
+
+
+def subscriptions(deps: Deps) -> Subscriptions:
+    return (
+        Subscriptions()
+        .on(DocumentChunked, partial(index, deps=deps), failed=partial(record_failure, deps=deps))
+        .on(DocumentDeleted, partial(delete, deps=deps))
+    )
+
+
+async def _activate(event: DocumentChunked, deps: Deps) -> None:
+    of = (event.tenant, event.document_id)
+    async with deps.db.work() as sql:
+        if not await documents.activate(sql, *of, event.generation):
+            return
+        # In the same step, as only now no newer generation can have chunks of its own yet.
+        await chunks.delete_document(sql, *of, keep=[event.generation])
+        await sql.emit(DocumentIndexed(*of, event.generation, event.child_count))
+        row = await documents.load(sql, *of)
+    if event.generation == 1:
+        DOCUMENT_SECONDS.observe((now_us() - row["created_at"]) / 1e6)
+
+
+async def _remove_older(event: DocumentChunked, deps: Deps) -> None:
+    await _drop_rows(event, deps, range(event.generation))
+    for older in range(1, event.generation):
+        await deps.objects.delete_prefix(generation_prefix(event.tenant, event.document_id, older))
+
+
+async def _take_back(event: DocumentChunked, deps: Deps) -> None:
+    await _drop_rows(event, deps, range(event.generation, event.generation + 1))
+    async with deps.db.work() as sql:
+        await chunks.clear(sql, event.tenant, event.document_id, event.generation)
+    log.info("generation_dropped", document_id=event.document_id, generation=event.generation)
+
+
+async def _drop_rows(event: DocumentChunked, deps: Deps, generations: range) -> None:
+    of = (event.tenant, event.document_id)
+    await deps.vectors.delete(deps.active.vector_collection, *of, generations=generations)
+    await deps.keywords.delete(deps.active.keyword_index, *of, generations=generations)

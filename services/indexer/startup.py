@@ -1,0 +1,63 @@
+"""Before the first event: the indexes exist and find what they are given, in both languages."""
+
+from libs.documents.analysis import analyse
+from libs.kernel import TransientError
+from libs.models.ports import Embedder
+from libs.storage.ports import IndexRow, KeywordIndex, VectorIndex
+from libs.storage.sql import Database
+from libs.storage.sql.active_index import ActiveIndex, read_or_make
+
+PROBE_TENANT = "sluice-probe"  # no key can belong to it: key tenants come from the database
+PROBES = {
+    "zh": ("差旅费用的报销上限是每天五百元。", "出差报销上限"),
+    "en": ("Parcels are delivered within three working days.", "delivery of a parcel"),
+}
+
+
+def wanted_index(embedder: Embedder) -> ActiveIndex:
+    """The names a fresh installation starts with: another model is another collection."""
+    model = embedder.name.replace("-", "_")
+    return ActiveIndex(embedder.name, f"chunks_{model}_{embedder.dimension}_v1", "chunks_v1")
+
+
+async def prepare(
+    db: Database, embedder: Embedder, vectors: VectorIndex, keywords: KeywordIndex
+) -> ActiveIndex:
+    """The active index, made and probed.
+
+    Raises: TransientError when a store is away or does not find a probe; try again later.
+    """
+    active = await read_or_make(db, wanted_index(embedder))
+    if active.embedding_model != embedder.name:
+        raise TransientError(
+            f"the search index was made with {active.embedding_model}, not {embedder.name}: "
+            "configure that model or reindex"
+        )
+    await vectors.ensure(active.vector_collection)
+    await keywords.ensure(active.keyword_index)
+    await _probe(active, embedder, vectors, keywords)
+    return active
+
+
+async def _probe(
+    active: ActiveIndex, embedder: Embedder, vectors: VectorIndex, keywords: KeywordIndex
+) -> None:
+    """A backend that loses a language (an analyser missing, a broken build) must not serve."""
+    passages = [passage for passage, _ in PROBES.values()]
+    embedded = await embedder.embed_passages(passages)
+    rows = [
+        IndexRow(name, PROBE_TENANT, "probe", 1, "", vector=vector, terms=analyse(passage))
+        for name, passage, vector in zip(PROBES, passages, embedded, strict=True)
+    ]
+    await vectors.upsert(active.vector_collection, rows)
+    await keywords.upsert(active.keyword_index, rows)
+    for name, (_, question) in PROBES.items():
+        near = await vectors.search(
+            active.vector_collection, PROBE_TENANT, await embedder.embed_query(question), 1
+        )
+        said = await keywords.search(active.keyword_index, PROBE_TENANT, analyse(question), 1)
+        for store, hits in (("vector", near), ("keyword", said)):
+            if [hit.chunk_id for hit in hits] != [name]:
+                raise TransientError(f"the {store} index does not find its {name} probe")
+    await vectors.delete(active.vector_collection, PROBE_TENANT, "probe")
+    await keywords.delete(active.keyword_index, PROBE_TENANT, "probe")

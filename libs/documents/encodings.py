@@ -19,13 +19,13 @@ _BOMS = (  # UTF-32 first: its mark begins with that of UTF-16
     (codecs.BOM_UTF16_LE, "utf-16"),
     (codecs.BOM_UTF16_BE, "utf-16"),
 )
-_CHINESE = ("gb18030", "big5")
-_OTHERS = ("shift_jis", "euc_jp", "euc_kr", "cp1251", "cp866", "koi8_r", "cp1252")
+_EAST_ASIAN = ("gb18030", "big5", "cp932")
+_OTHERS = ("euc_jp", "euc_kr", "cp1251", "cp866", "koi8_r", "cp1252")
 _HAN = re.compile("[\u4e00-\u9fff]")
 _KANA = re.compile("[\u3041-\u30ff]")
 _UNLIKELY = re.compile("[\u0080-\u009f\ue000-\uf8ff\ufffd]")
 # Level 1 characters: the everyday ones, which both encodings keep in one range of lead bytes.
-_LEVEL_1 = {"gb18030": (0xB0, 0xD7), "big5": (0xA4, 0xC6)}
+_LEVEL_1 = {"gb18030": (0xB0, 0xD7), "big5": (0xA4, 0xC6), "cp932": (0x88, 0x98)}
 _MIN_COMMON_SHARE = 0.6
 
 
@@ -43,7 +43,7 @@ def decode_text(data: bytes) -> Decoded:
     for bom, encoding in _BOMS:
         if data.startswith(bom):
             return _checked(Decoded(data.decode(encoding, "replace"), encoding))
-    found = _utf_without_mark(data) or _chinese(data) or _detected(data)
+    found = _utf_without_mark(data) or _east_asian(data) or _detected(data)
     if found is None:
         raise _undecodable()
     return _checked(Decoded(data.decode(found, "replace"), found))
@@ -66,19 +66,19 @@ def _utf_without_mark(data: bytes) -> str | None:
     return "utf-8" if _fits(data, "utf-8") else None
 
 
-def _chinese(data: bytes) -> str | None:
-    """GB18030 or Big5 when its characters are mostly everyday ones.
+def _east_asian(data: bytes) -> str | None:
+    """GB18030, Big5 or Shift-JIS when its characters are mostly everyday ones.
 
     Nearly any bytes are valid GB18030 (`fü` + `r` is one rare character), so validity alone says
     nothing; that text uses common characters does.
     """
-    shares = {name: _common_share(data, name) for name in _CHINESE if _fits(data, name)}
+    shares = {name: _common_share(data, name) for name in _EAST_ASIAN if _fits(data, name)}
     best = max(shares, key=lambda name: shares[name], default=None)
     return best if best is not None and shares[best] >= _MIN_COMMON_SHARE else None
 
 
 def _common_share(data: bytes, encoding: str) -> float:
-    """Share of everyday Han characters among what is not ASCII, punctuation left out."""
+    """Share of everyday Han characters and kana among what is not ASCII, punctuation left out."""
     text = data[:_SAMPLE_BYTES].decode(encoding, "ignore")
     low, high = _LEVEL_1[encoding]
     seen = common = 0
@@ -86,13 +86,14 @@ def _common_share(data: bytes, encoding: str) -> float:
         if char < "\u0080" or "\u3000" <= char <= "\u303f" or "\uff00" <= char <= "\uffef":
             continue
         seen += 1
-        common += bool(_HAN.match(char)) and low <= char.encode(encoding)[0] <= high
+        everyday = bool(_HAN.match(char)) and low <= char.encode(encoding)[0] <= high
+        common += everyday or (encoding == "cp932" and bool(_KANA.match(char)))
     return common / seen if seen else 0.0
 
 
 def _detected(data: bytes) -> str | None:
     best = charset_normalizer.from_bytes(
-        data[:_SAMPLE_BYTES], cp_isolation=[*_OTHERS, *_CHINESE, "iso8859_2", "iso8859_15"]
+        data[:_SAMPLE_BYTES], cp_isolation=[*_OTHERS, *_EAST_ASIAN, "iso8859_2", "iso8859_15"]
     ).best()
     if best is not None and _fits(data, best.encoding):
         return best.encoding

@@ -11,6 +11,7 @@ _INVISIBLE = re.compile(
 _SURROGATES = re.compile("[\ud800-\udfff]")
 _SPACES = re.compile("[\u00a0\u1680\u2000-\u200a\u202f\u205f]")
 _BLANKS = re.compile(r"[ \t\u3000]+")
+_EMPTY_LINES = re.compile(r"\n{3,}")
 
 REPLACEMENT = "\ufffd"
 
@@ -23,9 +24,9 @@ def normalise_text(text: str) -> str:
 
 
 def squeeze(text: str) -> str:
-    """Runs of blanks as one space, none at the ends of lines; line ends stay."""
+    """Runs of blanks as one space, none at the ends of lines, one empty line at most."""
     lines = (_BLANKS.sub(" ", line).strip() for line in normalise_text(text).split("\n"))
-    return "\n".join(lines).strip("\n")
+    return _EMPTY_LINES.sub("\n\n", "\n".join(lines)).strip("\n")
 
 
 def replacement_share(text: str) -> float:

@@ -25,16 +25,19 @@ class XhtmlTarget:
     """An lxml parser target that fills a builder.
 
     Pages are `<div class="page">`. Names of embedded files count only when text follows them.
+    `flowing`: line ends in the source mean nothing, as in HTML; only `<br>` ends a line.
     """
 
-    def __init__(self, builder: BlockBuilder) -> None:
+    def __init__(self, builder: BlockBuilder, *, flowing: bool = False) -> None:
         self._builder = builder
+        self._flowing = flowing
         self._text: list[str] = []
         self._open: list[tuple[str, str]] = []  # (tag, class)
         self._rows: list[list[str]] | None = None
         self._table_depth = 0
         self._pending_name: str | None = None
         self._ignored = 0
+        self._in_pre = 0
         self.table_count = 0
         self.image_count = 0
 
@@ -56,6 +59,7 @@ class XhtmlTarget:
             self.image_count += 1
         elif name in _BREAKING or name in {"li", "pre"} or _HEADING.match(name):
             self._flush(self._kind_outside())
+            self._in_pre += name == "pre"
             if name == "div" and style == "page":
                 self._builder.page_break()
 
@@ -70,6 +74,7 @@ class XhtmlTarget:
         elif match := _HEADING.match(name):
             self._end_heading(int(match.group(1)))
         elif name == "pre":
+            self._in_pre -= 1
             self._flush(BlockKind.CODE)
         elif name == "li" or (name == "p" and "list" in style.lower()):
             self._flush(BlockKind.LIST_ITEM)
@@ -80,7 +85,9 @@ class XhtmlTarget:
 
     def data(self, data: str | bytes) -> None:
         if not self._ignored:
-            self._text.append(str(data))
+            text = str(data)
+            flowing = self._flowing and not self._in_pre
+            self._text.append(text.replace("\n", " ") if flowing else text)
 
     def comment(self, text: str | bytes) -> None:
         """Comments are no text."""
@@ -148,12 +155,14 @@ class XhtmlTarget:
             self._flush(BlockKind.TABLE)
 
 
-def read_xhtml(pieces: Iterable[bytes], builder: BlockBuilder) -> XhtmlTarget:
+def read_xhtml(
+    pieces: Iterable[bytes], builder: BlockBuilder, *, flowing: bool = False
+) -> XhtmlTarget:
     """Feed XHTML into the builder; returns the target with its counts.
 
     Raises: TooDeepError, `libs.documents.builder.TooLongError`.
     """
-    target = XhtmlTarget(builder)
+    target = XhtmlTarget(builder, flowing=flowing)
     parser = etree.XMLParser(
         target=target, recover=True, huge_tree=True, resolve_entities=False, no_network=True
     )

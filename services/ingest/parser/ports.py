@@ -27,6 +27,7 @@ class Parsed:
     block_count: int
     table_count: int
     page_count: int | None
+    warning_count: int = 0  # what may be missing; the sentences are in the stored document
 
 
 class DocumentParser(Protocol):

@@ -68,6 +68,7 @@ def _answer(task: dict[str, Any], tika: Any) -> dict[str, Any]:
             "block_count": parsed.block_count,
             "table_count": parsed.table_count,
             "page_count": parsed.page_count,
+            "warning_count": parsed.warning_count,
         }
     }
 

@@ -6,6 +6,8 @@ footers of DOCX are left out unless asked for.
 """
 
 import re
+import tempfile
+import zipfile
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -15,7 +17,9 @@ import iscc_tika
 from libs.documents.builder import BlockBuilder, TooLongError
 from libs.documents.headings import promote_headings
 from libs.documents.model import BlockKind, ParsedDocument
+from libs.documents.reflow import reflow
 from libs.documents.xhtml import TooDeepError, XhtmlTarget, read_xhtml
+from services.ingest.parser.domain.ooxml import is_strict, write_transitional
 from services.ingest.parser.domain.refusals import refusal
 
 _READ_BYTES = 64 * 1024
@@ -25,6 +29,16 @@ _ENCRYPTED = re.compile(
     r"encrypted|x-tika-ooxml-protected|drm-|password|BEGIN PGP MESSAGE", re.IGNORECASE
 )
 _ENCRYPTED_TYPES = re.compile(r"x-tika-ooxml-protected|drm-encrypted|pgp-encrypted|pkcs7-mime")
+_FLOWING_TYPES = re.compile(r"html|epub")
+_MAIL_TYPES = re.compile(r"message/rfc822|vnd\.ms-outlook")
+_MAIL_FIELDS = {
+    "From": "Message-From",
+    "To": "Message-To",
+    "Cc": "Message-Cc",
+    "Date": "dcterms:created",
+}
+_PGP_MESSAGE = re.compile("-----BEGIN PGP MESSAGE-----.*?-----END PGP MESSAGE-----", re.DOTALL)
+_MIN_CHARS_BESIDE_CIPHERTEXT = 400
 _TOO_DEEP = re.compile(r"levels of (?:XML element|package entry) nesting|zip bomb", re.IGNORECASE)
 _NO_TEXT_TYPES = re.compile(r"^(?:image|audio|video|font|model)/")
 _ARCHIVE_TYPES = re.compile(
@@ -40,18 +54,38 @@ def read_with_tika(path: Path, max_chars: int) -> ParsedDocument:
 
     Raises: PermanentError with one of the reasons in `refusals`.
     """
+    if is_strict(path):
+        with tempfile.TemporaryDirectory(prefix="sluice-ooxml-") as folder:
+            common = Path(folder) / path.name
+            _convert(path, common)
+            return _read(common, max_chars)
+    return _read(path, max_chars)
+
+
+def _convert(path: Path, common: Path) -> None:
+    try:
+        write_transitional(path, common)
+    except (zipfile.BadZipFile, OSError, NotImplementedError) as exc:
+        raise refusal("corrupt") from exc
+    except ValueError as exc:
+        raise refusal("too-large") from exc
+
+
+def _read(path: Path, max_chars: int) -> ParsedDocument:
     builder = BlockBuilder(max_chars)
     try:
         stream, metadata = _extractor().extract_file(str(path))
-        target = read_xhtml(_pieces(stream), builder)
+        _add_mail_header(metadata, builder)
+        flowing = bool(_FLOWING_TYPES.search(_first(metadata, "Content-Type")))
+        target = read_xhtml(_pieces(stream), builder, flowing=flowing)
     except TooLongError as exc:
         raise refusal("too-large") from exc
     except TooDeepError as exc:
         raise refusal("too-deep") from exc
     except Exception as exc:  # the binding raises whatever class the native side made
-        raise refusal(_reason_of(exc)) from exc
+        raise refusal(_reason_of(path, exc)) from exc
     _judge(metadata, builder, target)
-    return _document(metadata, builder, target)
+    return _document(metadata, builder, target, max_chars)
 
 
 def _extractor() -> Any:
@@ -64,13 +98,35 @@ def _pieces(stream: Any) -> Iterator[bytes]:
         yield bytes(piece)
 
 
-def _reason_of(error: Exception) -> str:
-    message = str(error)
+def _reason_of(path: Path, error: Exception) -> str:
+    message = f"{error} {_message_of(path)}"
     if _ENCRYPTED.search(message):
         return "encrypted"
     if _TOO_DEEP.search(message):
         return "too-deep"
     return "corrupt"
+
+
+def _message_of(path: Path) -> str:
+    """What is wrong: the string call says what the stream call keeps to itself."""
+    try:
+        iscc_tika.Extractor().set_extract_string_max_length(1000).extract_file_to_string(str(path))
+    except Exception as exc:  # noqa: BLE001 - any class, see above
+        return str(exc)
+    return ""
+
+
+def _add_mail_header(metadata: Metadata, builder: BlockBuilder) -> None:
+    """A mail's subject and people, which its body does not repeat."""
+    if not _MAIL_TYPES.search(_first(metadata, "Content-Type")):
+        return
+    builder.add(BlockKind.HEADING, _first(metadata, "dc:title"), level=1)
+    lines = [
+        f"{name}: {', '.join(metadata[key])}"
+        for name, key in _MAIL_FIELDS.items()
+        if metadata.get(key)
+    ]
+    builder.add(BlockKind.PARAGRAPH, "\n".join(lines))
 
 
 def _judge(metadata: Metadata, builder: BlockBuilder, target: XhtmlTarget) -> None:
@@ -90,9 +146,21 @@ def _judge(metadata: Metadata, builder: BlockBuilder, target: XhtmlTarget) -> No
         raise refusal("no-text-layer")
     if not visible:
         raise refusal("no-text-layer" if target.image_count else "empty")
+    if _only_ciphertext(builder.text):
+        raise refusal("encrypted")
 
 
-def _document(metadata: Metadata, builder: BlockBuilder, target: XhtmlTarget) -> ParsedDocument:
+def _only_ciphertext(text: str) -> bool:
+    """Whether next to a PGP message there is hardly anything one could read."""
+    readable = _PGP_MESSAGE.sub("", text)
+    return len(readable) < len(text) and len(readable) < _MIN_CHARS_BESIDE_CIPHERTEXT
+
+
+def _document(
+    metadata: Metadata, builder: BlockBuilder, target: XhtmlTarget, max_chars: int
+) -> ParsedDocument:
+    if _first(metadata, "Content-Type").startswith("application/pdf"):
+        builder = reflow(builder.text, builder.blocks, max_chars)
     text, blocks = builder.text, builder.blocks
     if not any(block.kind is BlockKind.HEADING for block in blocks):
         blocks = promote_headings(text, blocks)

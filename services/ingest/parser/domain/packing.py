@@ -15,4 +15,5 @@ def pack_document(document: ParsedDocument) -> Parsed:
         block_count=blocks,
         table_count=document.table_count,
         page_count=document.page_count,
+        warning_count=len(document.warnings),
     )

@@ -12,7 +12,7 @@ from libs.documents.normalise import replacement_share
 from libs.documents.plain import read_plain
 from libs.documents.tables import read_csv
 from services.ingest.parser.domain.refusals import refusal
-from services.ingest.parser.domain.sniffing import Reader, choose_reader
+from services.ingest.parser.domain.sniffing import Reader, choose_reader, is_cut_off
 
 MAX_REPLACEMENT_SHARE = 0.05
 
@@ -29,6 +29,9 @@ def read_document(
     reader = choose_reader(path, name, media_type)
     if reader is Reader.TIKA:
         document = tika(path, max_chars)
+        if is_cut_off(path):
+            warning = "the file is damaged or cut off: text may be missing"
+            document = replace(document, warnings=[*document.warnings, warning])
     else:
         if path.stat().st_size > 4 * max_chars:
             raise refusal("too-large")

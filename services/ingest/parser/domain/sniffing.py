@@ -71,6 +71,13 @@ def choose_reader(path: Path, name: str, media_type: str) -> Reader:
     return Reader(known) if known else Reader.TIKA
 
 
+def is_cut_off(path: Path) -> bool:
+    """Whether a ZIP-based document has lost its end, which holds the list of its parts."""
+    with path.open("rb") as file:
+        is_zip = file.read(4) == b"PK\x03\x04"
+    return is_zip and not zipfile.is_zipfile(path)
+
+
 def _is_text(head: bytes) -> bool:
     return b"\0" not in head and all(byte >= 32 or byte in b"\t\r\n" for byte in head[:64])
 

@@ -10,6 +10,7 @@ from libs.documents.markdown import heading_title, read_markdown
 from libs.documents.model import Block, BlockKind, ParsedDocument
 from libs.documents.normalise import normalise_text, replacement_share
 from libs.documents.plain import read_plain
+from libs.documents.reflow import reflow
 from libs.documents.serialise import DocumentFiles, dump_document, load_document
 from libs.documents.tables import read_csv
 from libs.documents.xhtml import MAX_DEPTH, TooDeepError, read_xhtml
@@ -204,3 +205,49 @@ def test_a_document_survives_storage() -> None:
     ):
         with pytest.raises(PermanentError, match="damaged-parse"):
             load_document(damaged)
+
+
+def test_in_flowing_text_only_br_ends_a_line() -> None:
+    builder = BlockBuilder()
+    body = "<p>one\n two<br/>three</p><pre>a\n  b</pre>"
+    read_xhtml([XHTML.format(body).encode()], builder, flowing=True)
+    assert shape(builder.text, builder.blocks) == [
+        ("paragraph", "one two\nthree"),
+        ("code", "a\n  b"),
+    ]
+
+
+def test_lines_of_a_pdf_page_become_paragraphs_again() -> None:
+    builder, _ = xhtml(
+        '<div class="page"><p>第一章 总则</p>'
+        "<p>公司坚持公开招聘、同工同酬、按岗定薪的原则。任何部门不得以性别、</p>"
+        "<p>籍贯为由拒绝录用合格人员。</p>"
+        "<p>\ufffd “综合工时岗”指以季度为周期核算工时的岗位。</p>"
+        "<p>It was a long line of English text that filled the whole page and en-\n"
+        "gaged everybody, and it went on to the next line of the very same paragraph\n"
+        "until here.</p>"
+        "<p>年限 天数</p><p>1 年 5 天</p><p>Preface . . . . . . . . . 3</p></div>"
+        '<div class="page"><p>第二页。</p></div>'
+    )
+    again = reflow(builder.text, builder.blocks, 10_000)
+    assert_exact(again.text, again.blocks)
+    assert shape(again.text, again.blocks) == [
+        ("paragraph", "第一章 总则"),
+        (
+            "paragraph",
+            "公司坚持公开招聘、同工同酬、按岗定薪的原则。任何部门不得以性别、"
+            "籍贯为由拒绝录用合格人员。",
+        ),
+        ("list_item", "• “综合工时岗”指以季度为周期核算工时的岗位。"),
+        (
+            "paragraph",
+            "It was a long line of English text that filled the whole page and en-gaged "
+            "everybody, and it went on to the next line of the very same paragraph until here.",
+        ),
+        ("paragraph", "年限 天数"),
+        ("paragraph", "1 年 5 天"),
+        ("paragraph", "Preface …… 3"),
+        ("page_break", ""),
+        ("paragraph", "第二页。"),
+    ]
+    assert [block.page for block in again.blocks] == [1, 1, 1, 1, 1, 1, 1, 1, 2]

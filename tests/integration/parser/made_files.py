@@ -1,0 +1,106 @@
+"""Small files of many formats, made here so that no test depends on files from elsewhere."""
+
+import io
+import zipfile
+
+_TYPES = "http://schemas.openxmlformats.org/package/2006/content-types"
+_RELS = "http://schemas.openxmlformats.org/package/2006/relationships"
+_WORD = "http://schemas.openxmlformats.org/wordprocessingml/2006/main"
+
+
+def docx(body: str) -> bytes:
+    """A Word file with this XML as its body."""
+    main = "application/vnd.openxmlformats-officedocument.wordprocessingml"
+    office = "http://schemas.openxmlformats.org/officeDocument/2006/relationships"
+    styles = "".join(
+        f'<w:style w:type="paragraph" w:styleId="H{n}"><w:name w:val="heading {n}"/></w:style>'
+        for n in (1, 2)
+    )
+    return archive(
+        {
+            "[Content_Types].xml": f'<Types xmlns="{_TYPES}">'
+            '<Default Extension="rels" ContentType="application/vnd.openxmlformats-package'
+            '.relationships+xml"/>'
+            f'<Override PartName="/word/document.xml" ContentType="{main}.document.main+xml"/>'
+            f'<Override PartName="/word/styles.xml" ContentType="{main}.styles+xml"/></Types>',
+            "_rels/.rels": f'<Relationships xmlns="{_RELS}"><Relationship Id="r1" '
+            f'Type="{office}/officeDocument" Target="word/document.xml"/></Relationships>',
+            "word/_rels/document.xml.rels": f'<Relationships xmlns="{_RELS}"><Relationship '
+            f'Id="r1" Type="{office}/styles" Target="styles.xml"/></Relationships>',
+            "word/styles.xml": f'<w:styles xmlns:w="{_WORD}">{styles}</w:styles>',
+            "word/document.xml": f'<w:document xmlns:w="{_WORD}"><w:body>{body}</w:body>'
+            "</w:document>",
+        }
+    )
+
+
+def paragraph(text: str, style: str = "") -> str:
+    properties = f'<w:pPr><w:pStyle w:val="{style}"/></w:pPr>' if style else ""
+    return f"<w:p>{properties}<w:r><w:t>{text}</w:t></w:r></w:p>"
+
+
+def table(*rows: tuple[str, ...]) -> str:
+    cells = ("".join(f"<w:tc>{paragraph(cell)}</w:tc>" for cell in row) for row in rows)
+    return "<w:tbl>" + "".join(f"<w:tr>{row}</w:tr>" for row in cells) + "</w:tbl>"
+
+
+def strict_xlsx() -> bytes:
+    """A workbook of the strict kind with one cell."""
+    sheet = "http://purl.oclc.org/ooxml/spreadsheetml/main"
+    office = "http://purl.oclc.org/ooxml/officeDocument/relationships"
+    kind = "application/vnd.openxmlformats-officedocument.spreadsheetml"
+    return archive(
+        {
+            "[Content_Types].xml": f'<Types xmlns="{_TYPES}">'
+            '<Default Extension="rels" ContentType="application/vnd.openxmlformats-package'
+            '.relationships+xml"/>'
+            f'<Override PartName="/xl/workbook.xml" ContentType="{kind}.sheet.main+xml"/>'
+            f'<Override PartName="/xl/sheet1.xml" ContentType="{kind}.worksheet+xml"/></Types>',
+            "_rels/.rels": f'<Relationships xmlns="{_RELS}"><Relationship Id="r1" '
+            f'Type="{office}/officeDocument" Target="xl/workbook.xml"/></Relationships>',
+            "xl/_rels/workbook.xml.rels": f'<Relationships xmlns="{_RELS}"><Relationship '
+            f'Id="r1" Type="{office}/worksheet" Target="sheet1.xml"/></Relationships>',
+            "xl/workbook.xml": f'<workbook xmlns="{sheet}" xmlns:r="{office}" '
+            'conformance="strict"><sheets><sheet name="考勤" sheetId="1" r:id="r1"/></sheets>'
+            "</workbook>",
+            "xl/sheet1.xml": f'<worksheet xmlns="{sheet}"><sheetData><row r="1">'
+            '<c r="A1" t="inlineStr"><is><t>陈望舒</t></is></c><c r="B1"><v>21</v></c></row>'
+            "</sheetData></worksheet>",
+        }
+    )
+
+
+def archive(members: dict[str, str]) -> bytes:
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED) as file:
+        for name, content in members.items():
+            file.writestr(name, content)
+    return buffer.getvalue()
+
+
+def pdf(*pages: str) -> bytes:
+    """A PDF file with one line of ASCII text a page; '' makes a page without text."""
+    count = len(pages)
+    kids = " ".join(f"{4 + 2 * n} 0 R" for n in range(count))
+    objects = [
+        "<< /Type /Catalog /Pages 2 0 R >>",
+        f"<< /Type /Pages /Kids [{kids}] /Count {count} >>",
+        "<< /Type /Font /Subtype /Type1 /BaseFont /Helvetica >>",
+    ]
+    for n, text in enumerate(pages):
+        content = f"BT /F1 12 Tf 72 700 Td ({text}) Tj ET" if text else ""
+        objects.append(
+            "<< /Type /Page /Parent 2 0 R /MediaBox [0 0 612 792] "
+            f"/Resources << /Font << /F1 3 0 R >> >> /Contents {5 + 2 * n} 0 R >>"
+        )
+        objects.append(f"<< /Length {len(content)} >>\nstream\n{content}\nendstream")
+    out = "%PDF-1.4\n"
+    offsets = []
+    for n, body in enumerate(objects, start=1):
+        offsets.append(len(out))
+        out += f"{n} 0 obj\n{body}\nendobj\n"
+    xref = len(out)
+    out += f"xref\n0 {len(objects) + 1}\n0000000000 65535 f \n"
+    out += "".join(f"{offset:010} 00000 n \n" for offset in offsets)
+    out += f"trailer << /Size {len(objects) + 1} /Root 1 0 R >>\nstartxref\n{xref}\n%%EOF\n"
+    return out.encode()

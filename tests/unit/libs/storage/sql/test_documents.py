@@ -235,3 +235,32 @@ async def test_urgent_documents_travel_on_their_own_lane(db: Database) -> None:
     async with db.reading() as sql:
         topics = [row["topic"] for row in await sql.rows(select(outbox))]
     assert topics == ["documents.uploaded.v1.urgent"]
+
+
+@pytest.mark.parametrize("state", ["uploaded", "parsed", "chunked"])
+async def test_stale_events_of_an_old_generation_change_nothing(db: Database, state: str) -> None:
+    document_id = await upload(db)
+    async with db.work() as sql:
+        await repo.start_generation(sql, TENANT, document_id)
+    for expect, to in (("uploaded", "parsed"), ("parsed", "chunked")):
+        if (await state_of(db, document_id))[0] != state:
+            assert await step(db, document_id, 2, expect, to)
+    before = await state_of(db, document_id)
+    assert before == (state, 2, None)
+    for expect, to in (("uploaded", "parsed"), ("parsed", "chunked")):
+        assert not await step(db, document_id, 1, expect, to)
+    async with db.work() as sql:
+        assert not await repo.activate(sql, TENANT, document_id, 1, {})
+        assert not await repo.fail(
+            sql, TENANT, document_id, 1, stage="parse", reason="corrupt", detail=""
+        )
+    assert await state_of(db, document_id) == before
+
+
+async def test_two_requests_cannot_start_from_the_same_generation(db: Database) -> None:
+    document_id = await upload(db)
+    async with db.work() as sql:
+        await repo.start_generation(sql, TENANT, document_id, expect_generation=1)
+    with pytest.raises(ConflictError):
+        async with db.work() as sql:
+            await repo.start_generation(sql, TENANT, document_id, expect_generation=1)

@@ -32,13 +32,20 @@ def _no_tika(path: Path, max_chars: int) -> ParsedDocument:
 class FakeObjectStore:
     """`ObjectStore` in memory; `away` makes every call fail as an unreachable store does."""
 
-    def __init__(self, objects: dict[str, bytes] | None = None) -> None:
+    def __init__(self, objects: dict[str, bytes] | None = None, *, block_bytes: int = 64) -> None:
         self.objects = dict(objects or {})
         self.away = False
+        self.largest_piece_bytes = 0
+        self._block_bytes = block_bytes
 
     async def write(self, key: str, chunks: AsyncIterator[bytes]) -> int:
-        await self.put(key, b"".join([chunk async for chunk in chunks]))
-        return len(self.objects[key])
+        self._check()
+        value = bytearray()
+        async for chunk in chunks:
+            self.largest_piece_bytes = max(self.largest_piece_bytes, len(chunk))
+            value += chunk
+        self.objects[key] = bytes(value)
+        return len(value)
 
     async def put(self, key: str, data: bytes) -> None:
         self._check()
@@ -51,14 +58,16 @@ class FakeObjectStore:
         return self.objects[key]
 
     async def stream(self, key: str) -> AsyncIterator[bytes]:
-        yield await self.get(key)
+        value = await self.get(key)
+        for at in range(0, len(value), self._block_bytes):
+            yield value[at : at + self._block_bytes]
 
     async def delete_prefix(self, prefix: str) -> int:
         self._check()
-        gone = [key for key in self.objects if key.startswith(prefix)]
-        for key in gone:
+        found = await self.keys(prefix)
+        for key in found:
             del self.objects[key]
-        return len(gone)
+        return len(found)
 
     async def keys(self, prefix: str) -> list[str]:
         self._check()
@@ -66,4 +75,4 @@ class FakeObjectStore:
 
     def _check(self) -> None:
         if self.away:
-            raise TransientError("the fake object store is away")
+            raise TransientError("the object store does not answer")

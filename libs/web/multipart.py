@@ -12,6 +12,7 @@ from libs.web.problems import invalid, unsupported_media
 
 MAX_PARTS = 100
 MAX_FIELD_BYTES = 64 * 1024
+_ESCAPED = {"%22": '"', "%0D": "\r", "%0A": "\n"}  # what browsers escape in names, and no more
 _MAX_HEADER_BYTES = 16 * 1024
 
 
@@ -27,7 +28,10 @@ class Part:
 
     @property
     def filename(self) -> str | None:
-        return self._disposition(b"filename")
+        name = self._disposition(b"filename")
+        for code, char in _ESCAPED.items():
+            name = name.replace(code, char) if name is not None else None
+        return name
 
     @property
     def media_type(self) -> str:

@@ -19,8 +19,9 @@ from sqlalchemy import (
     update,
 )
 
-from libs.contracts import DocumentControl, DocumentDeleted, DocumentFailed, DocumentUploaded
+from libs.contracts import DocumentControl, DocumentDeleted, DocumentFailed
 from libs.kernel import ConflictError, NotFoundError, now_us
+from libs.storage.sql.document_events import URGENT, lane_of, uploaded_event
 from libs.storage.sql.document_states import (
     ABANDONED,
     RUNNING,
@@ -31,12 +32,24 @@ from libs.storage.sql.document_states import (
 from libs.storage.sql.tables import document_timeline, documents, idempotency_keys
 from libs.storage.sql.work import UnitOfWork
 
-URGENT = "urgent"
-
-
-def lane_of(priority: str) -> str:
-    """The lane that a document's events travel on; '' is the base topic."""
-    return URGENT if priority == URGENT else ""
+__all__ = [
+    "URGENT",
+    "activate",
+    "advance",
+    "cancel",
+    "fail",
+    "find",
+    "is_current",
+    "lane_of",
+    "load",
+    "note",
+    "purge",
+    "set_plan",
+    "start_generation",
+    "timeline",
+    "tombstone",
+    "uploaded_event",
+]
 
 
 async def find(
@@ -155,6 +168,7 @@ async def start_generation(
     tenant: str,
     document_id: str,
     *,
+    expect_generation: int | None = None,
     announce: bool = True,
     plan: Mapping[str, Any] | None = None,
     why: str = "reparse",
@@ -164,9 +178,12 @@ async def start_generation(
 
     `announce=False` leaves the event to the caller (the reconciler sends it if he never does).
 
-    Returns: the row afterwards. Raises: NotFoundError.
+    Returns: the row afterwards. Raises: NotFoundError; ConflictError when `expect_generation` is
+    not the newest any more.
     """
     row = await _living(sql, tenant, document_id)
+    if expect_generation not in {None, row["generation"]}:
+        raise ConflictError("the document was changed at the same time: look at it and try again")
     if not may_start_generation(row["state"]):
         raise ConflictError(f"a {row['state']} document takes no new generation")
     values: dict[str, Any] = {
@@ -231,18 +248,19 @@ async def timeline(
     )
 
 
-def uploaded_event(row: RowMapping) -> DocumentUploaded:
-    """The event that starts the newest generation."""
-    return DocumentUploaded(
-        tenant=row["tenant"],
-        document_id=row["id"],
-        generation=row["generation"],
-        name=row["name"],
-        media_type=row["media_type"],
-        object_key=row["object_key"],
-        size_bytes=row["size_bytes"],
-        priority=row["priority"],
+async def set_plan(
+    sql: UnitOfWork, tenant: str, document_id: str, generation: int, plan: Mapping[str, Any]
+) -> RowMapping:
+    """Set the plan of a generation that waits for its parse. Raises: as `start_generation`."""
+    row = await _living(sql, tenant, document_id)
+    if row["generation"] != generation or row["state"] != DocumentState.UPLOADED:
+        raise ConflictError("the document was changed at the same time: look at it and try again")
+    await sql.execute(
+        update(documents)
+        .where(_is(tenant, document_id))
+        .values(plan=dict(plan), updated_at=now_us())
     )
+    return await load(sql, tenant, document_id)
 
 
 async def note(

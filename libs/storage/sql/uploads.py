@@ -9,14 +9,9 @@ from sqlalchemy import RowMapping, insert, select
 
 from libs.kernel import ConflictError, now_us
 from libs.storage.keys import original_key
+from libs.storage.sql.document_events import lane_of, uploaded_event
 from libs.storage.sql.document_states import DocumentState
-from libs.storage.sql.documents import (
-    lane_of,
-    load,
-    note,
-    start_generation,
-    uploaded_event,
-)
+from libs.storage.sql.documents import load, note, start_generation
 from libs.storage.sql.tables import documents, idempotency_keys
 from libs.storage.sql.work import UnitOfWork
 

@@ -1,0 +1,114 @@
+"""/v1/documents/{id}: its original, its text and its chunks."""
+
+from collections.abc import AsyncIterator
+from typing import Annotated
+
+from fastapi import APIRouter, Query, Response
+from fastapi.responses import StreamingResponse
+from sqlalchemy import RowMapping
+
+from libs.kernel import ConflictError, NotFoundError
+from libs.storage.keys import text_key
+from libs.storage.sql import documents, pages
+from libs.web import Reader, attachment, problems
+from services.ingest.api import views
+from services.ingest.api.deps import IngestDeps
+from services.ingest.api.schemas import ChunkPage
+
+router = APIRouter(prefix="/v1/documents/{document_id}", tags=["documents"])
+
+# A file that somebody uploaded must never run as a page of this origin.
+_HARMLESS = {
+    "X-Content-Type-Options": "nosniff",
+    "Content-Security-Policy": "default-src 'none'; sandbox",
+    "Cache-Control": "private, no-store",
+}
+
+
+@router.get(
+    "/file",
+    response_class=Response,
+    responses={
+        200: {"content": {"application/octet-stream": {}}, "description": "The file as it came"},
+        **problems(404),
+    },
+)
+async def original_file(document_id: str, principal: Reader, ingest: IngestDeps) -> Response:
+    """The uploaded file, byte for byte, as an attachment."""
+    async with ingest.db.reading() as sql:
+        row = await documents.load(sql, principal.tenant, document_id)
+    headers = {
+        "Content-Disposition": attachment(row["name"]),
+        "Content-Length": str(row["size_bytes"]),
+        **_HARMLESS,
+    }
+    body = await _begun(ingest.objects.stream(row["object_key"]))
+    return StreamingResponse(body, media_type=row["media_type"], headers=headers)
+
+
+@router.get(
+    "/text",
+    response_class=Response,
+    responses={
+        200: {"content": {"text/plain": {}}, "description": "The parsed text, in UTF-8"},
+        **problems(404, 409),
+    },
+)
+async def plain_text(document_id: str, principal: Reader, ingest: IngestDeps) -> Response:
+    """The text that every offset counts in, of the generation that search shows.
+
+    Before the first one is searchable: of the newest, as soon as it is parsed.
+    """
+    async with ingest.db.reading() as sql:
+        row = await documents.load(sql, principal.tenant, document_id)
+    try:
+        body = await _begun(
+            ingest.objects.stream(text_key(principal.tenant, document_id, _shown(row)))
+        )
+    except NotFoundError as exc:
+        raise ConflictError(f"the document is {row['state']}: it has no parsed text") from exc
+    return StreamingResponse(body, media_type="text/plain; charset=utf-8", headers=_HARMLESS)
+
+
+@router.get("/chunks", responses=problems(404, 422))
+async def chunk_page(
+    document_id: str,
+    principal: Reader,
+    ingest: IngestDeps,
+    after: Annotated[int, Query(ge=-1, le=2**31 - 1)] = -1,
+    limit: Annotated[int, Query(ge=1, le=500)] = 100,
+    parents: bool = False,
+) -> ChunkPage:
+    """The chunks that search finds (`parents`: those that answers are made from), in order."""
+    async with ingest.db.reading() as sql:
+        document = await documents.load(sql, principal.tenant, document_id)
+        found = await pages.chunks_page(
+            sql,
+            principal.tenant,
+            document_id,
+            _shown(document),
+            parents=parents,
+            after=after,
+            limit=limit + 1,
+        )
+    items = [views.chunk(row) for row in found[:limit]]
+    more = len(found) > limit
+    following = items[-1].ordinal if more else None
+    return ChunkPage(generation=_shown(document), items=items, next=following)
+
+
+def _shown(row: RowMapping) -> int:
+    """The generation whose contents are shown: what search shows, else the newest."""
+    return int(row["active_generation"] or row["generation"])
+
+
+async def _begun(blocks: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
+    """The same stream with its first block read, so that errors come before the status line."""
+    first = await anext(blocks, b"")
+
+    async def all_blocks() -> AsyncIterator[bytes]:
+        yield first
+        async for block in blocks:
+            yield block
+
+    return all_blocks()

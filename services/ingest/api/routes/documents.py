@@ -1,0 +1,181 @@
+"""/v1/documents: take files in, show how they fare, change and delete them."""
+
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Header, Query, Request, Response
+
+from libs.kernel import Principal
+from libs.storage.sql import documents, pages
+from libs.storage.sql.document_states import FINAL
+from libs.storage.sql.uploads import Outcome
+from libs.web import Member, Reader, problems
+from libs.web.sse import last_event_id, stream
+from services.ingest.api import planning, progress, views
+from services.ingest.api.cursors import cursor_of, position
+from services.ingest.api.deps import Ingest, IngestDeps
+from services.ingest.api.schemas import (
+    Accepted,
+    DocumentList,
+    DocumentView,
+    ListedState,
+    PlanRequest,
+    PlanView,
+)
+from services.ingest.api.uploading import upload
+
+router = APIRouter(prefix="/v1/documents", tags=["documents"])
+
+_FORM: dict[str, Any] = {
+    "requestBody": {
+        "required": True,
+        "content": {
+            "multipart/form-data": {
+                "schema": {
+                    "type": "object",
+                    "required": ["file"],
+                    "properties": {
+                        "file": {"type": "string", "format": "binary"},
+                        "domain": {"type": "string", "maxLength": 64},
+                        "tags": {"type": "string", "description": "comma-separated or repeated"},
+                        "priority": {"enum": ["normal", "urgent"], "default": "normal"},
+                        "plan": {"type": "string", "description": "a PlanRequest as JSON"},
+                    },
+                }
+            }
+        },
+    }
+}
+IdempotencyKey = Annotated[
+    str | None, Header(min_length=1, max_length=191, pattern=r"^[\x21-\x7e]+$")
+]
+
+
+@router.post(
+    "",
+    status_code=202,
+    response_model=Accepted,
+    responses={200: {"model": Accepted, "description": "Known content"}, **problems(413, 415, 422)},
+    openapi_extra=_FORM,
+)
+async def upload_document(
+    request: Request,
+    response: Response,
+    principal: Member,
+    ingest: IngestDeps,
+    idempotency_key: IdempotencyKey = None,
+) -> Accepted:
+    """Upload a file. The same content of a tenant is one document: known content answers 200.
+
+    Content whose document failed or was cancelled is tried again (202, the next generation). An
+    empty file is accepted and fails with the reason `empty`, so that batches add up.
+    """
+    row, outcome = await upload(request, principal, ingest, idempotency_key)
+    response.headers["Location"] = f"/v1/documents/{row['id']}"
+    if outcome is Outcome.KNOWN:
+        response.status_code = 200
+    return views.accepted(row)
+
+
+@router.get("", responses=problems(422))
+async def list_documents(
+    principal: Reader,
+    ingest: IngestDeps,
+    state: ListedState | None = None,
+    domain: Annotated[str | None, Query(max_length=64)] = None,
+    cursor: str | None = None,
+    limit: Annotated[int, Query(ge=1, le=200)] = 50,
+) -> DocumentList:
+    """Documents, newest first, in pages: pass `next` as `cursor` for the next one."""
+    async with ingest.db.reading() as sql:
+        rows = await pages.documents_page(
+            sql,
+            principal.tenant,
+            before=position(cursor),
+            state=state,
+            domain=domain,
+            limit=limit + 1,
+        )
+    shown, more = rows[:limit], len(rows) > limit
+    return DocumentList(
+        items=[views.summary(row) for row in shown], next=cursor_of(shown[-1]) if more else None
+    )
+
+
+@router.get("/{document_id}", responses=problems(404))
+async def get_document(document_id: str, principal: Reader, ingest: IngestDeps) -> DocumentView:
+    """A document with its state, counts and timeline."""
+    return await _view(ingest, principal, document_id)
+
+
+@router.delete("/{document_id}", status_code=204, responses=problems(404))
+async def delete_document(document_id: str, principal: Member, ingest: IngestDeps) -> None:
+    """Delete a document: not found by anything from now on, then removed from every store.
+
+    Safe to repeat; once its last trace is gone the answer is 404.
+    """
+    async with ingest.db.work() as sql:
+        await documents.tombstone(sql, principal.tenant, document_id)
+
+
+@router.get(
+    "/{document_id}/events",
+    response_class=Response,
+    responses={
+        200: {"content": {"text/event-stream": {}}, "description": "The timeline, live"},
+        204: {"description": "Nothing comes after Last-Event-ID: do not reconnect"},
+        **problems(404, 422),
+    },
+)
+async def document_events(
+    document_id: str,
+    principal: Reader,
+    ingest: IngestDeps,
+    last_event_id_: Annotated[str | None, Header(alias="Last-Event-ID")] = None,
+) -> Response:
+    """Progress as server-sent events, resumed by Last-Event-ID, until the state is final."""
+    after = last_event_id(last_event_id_)
+    async with ingest.db.reading() as sql:
+        await documents.load(sql, principal.tenant, document_id)
+    entries, state = await progress.news(ingest.db, principal.tenant, document_id, after)
+    if not entries and (state is None or state in FINAL):
+        return Response(status_code=204)
+    poll_s = ingest.progress_poll_s
+    return stream(progress.follow(ingest.db, principal.tenant, document_id, after, poll_s=poll_s))
+
+
+@router.post("/{document_id}/reparse", status_code=202, responses=problems(404))
+async def reparse_document(document_id: str, principal: Member, ingest: IngestDeps) -> Accepted:
+    """Parse the document anew. What search shows changes once the new generation is whole."""
+    async with ingest.db.work() as sql:
+        row = await documents.start_generation(sql, principal.tenant, document_id)
+    return views.accepted(row)
+
+
+@router.post("/{document_id}/cancel", responses=problems(404, 409))
+async def cancel_document(document_id: str, principal: Member, ingest: IngestDeps) -> DocumentView:
+    """Stop work on the document. What was searchable before stays so. Safe to repeat."""
+    async with ingest.db.work() as sql:
+        await documents.cancel(sql, principal.tenant, document_id)
+    return await _view(ingest, principal, document_id)
+
+
+@router.get("/{document_id}/plan", responses=problems(404))
+async def get_plan(document_id: str, principal: Reader, ingest: IngestDeps) -> PlanView:
+    """How the document is cut: what was asked for, and what was used."""
+    async with ingest.db.reading() as sql:
+        return views.plan(await documents.load(sql, principal.tenant, document_id))
+
+
+@router.put("/{document_id}/plan", status_code=202, responses=problems(404, 409, 422))
+async def put_plan(
+    document_id: str, plan: PlanRequest, principal: Member, ingest: IngestDeps
+) -> PlanView:
+    """Cut the document anew with these overrides; `{}` goes back to what is recommended."""
+    return views.plan(await planning.override(ingest, principal.tenant, document_id, plan.fields()))
+
+
+async def _view(ingest: Ingest, principal: Principal, document_id: str) -> DocumentView:
+    async with ingest.db.reading() as sql:
+        row = await documents.load(sql, principal.tenant, document_id)
+        history = await documents.timeline(sql, principal.tenant, document_id)
+    return views.document(row, history)

@@ -1,0 +1,126 @@
+"""What goes over HTTP. Fields are added, never renamed."""
+
+from enum import StrEnum
+from typing import Annotated, Any, Literal, Self
+
+from pydantic import BaseModel, ConfigDict, Field, StringConstraints, model_validator
+
+from libs.storage.sql.document_states import DocumentState
+
+_NO_CONTROLS = r"^[^\x00-\x1f\x7f]*$"
+Label = Annotated[
+    str, StringConstraints(strip_whitespace=True, max_length=64, pattern=_NO_CONTROLS)
+]
+Tag = Annotated[Label, StringConstraints(min_length=1)]
+
+# A tombstone answers 404 everywhere, so nobody can ask for it.
+ListedState = StrEnum(  # type: ignore[misc]
+    "ListedState", {s.name: s.value for s in DocumentState if s is not DocumentState.DELETED}
+)
+
+
+class PlanRequest(BaseModel):
+    """What of the recommended chunk plan to override; sizes in characters."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    strategies: list[Literal["structure", "recursive"]] | None = Field(None, min_length=1)
+    parent_max_chars: int | None = Field(None, ge=50, le=20_000)
+    parent_min_chars: int | None = Field(None, ge=0, le=20_000)
+    child_max_chars: int | None = Field(None, ge=50, le=20_000)
+    table_max_chars: int | None = Field(None, ge=50, le=20_000)
+
+    @model_validator(mode="after")
+    def _sizes_fit(self) -> Self:
+        sizes = [self.child_max_chars, self.table_max_chars, self.parent_max_chars]
+        given = [size for size in sizes if size is not None]
+        if given != sorted(given):
+            raise ValueError("child_max_chars <= table_max_chars <= parent_max_chars must hold")
+        return self
+
+    def fields(self) -> dict[str, Any]:
+        """Only what was asked for."""
+        return self.model_dump(exclude_none=True)
+
+
+class UploadForm(BaseModel):
+    """The form fields beside the file."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    domain: Label = ""
+    tags: list[Tag] = Field(default=[], max_length=20)
+    priority: Literal["normal", "urgent"] = "normal"
+    plan: PlanRequest | None = None
+
+
+class Accepted(BaseModel):
+    id: str
+    name: str
+    state: str
+    generation: int
+    sha256: str
+
+
+class TimelineEntry(BaseModel):
+    seq: int
+    stage: str
+    generation: int
+    at: str
+    data: dict[str, Any]
+
+
+class DocumentSummary(BaseModel):
+    id: str
+    name: str
+    media_type: str
+    size: int
+    sha256: str
+    domain: str
+    tags: list[str]
+    priority: str
+    state: str
+    stage: str | None  # where a failed generation failed
+    reason: str | None
+    detail: str | None
+    generation: int
+    active_generation: int | None  # the one that search shows
+    counts: dict[str, int]
+    created_at: str
+    updated_at: str
+
+
+class DocumentView(DocumentSummary):
+    timeline: list[TimelineEntry]
+    plan: dict[str, Any] | None
+
+
+class DocumentList(BaseModel):
+    items: list[DocumentSummary]
+    next: str | None  # the `cursor` of the next page
+
+
+class PlanView(BaseModel):
+    """`used` is what the newest chunks were made with: the recommendation under the request."""
+
+    state: str
+    generation: int
+    requested: dict[str, Any]
+    used: dict[str, Any] | None
+
+
+class ChunkView(BaseModel):
+    id: str
+    ordinal: int
+    text: str
+    start: int  # code points into the text
+    end: int
+    page: int | None
+    heading_path: list[str]
+    parent_id: str | None
+
+
+class ChunkPage(BaseModel):
+    generation: int
+    items: list[ChunkView]
+    next: int | None  # the `after` of the next page

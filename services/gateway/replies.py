@@ -11,10 +11,12 @@ import structlog
 
 from libs.contracts import TurnReply
 from libs.kernel import TransientError
+from libs.observability.metrics import OPEN_STREAMS, STREAM_GAPS
 from libs.storage.sql import Database, turns
 from libs.storage.sql.turns import TurnEvent
 
 _MAX_BUFFERED = 256  # events a slow client may be behind in memory; the rest waits in SQL
+_PAGE = 500  # events read from SQL at once
 _MAX_POLL_S = 4.0
 _TURNS_PER_QUERY = 500
 
@@ -31,6 +33,7 @@ class Waiter:
     poll_s: float
     poll_at: float
     behind: bool = True  # SQL may hold events that were not heard
+    began: bool = False  # what was stored before the stream opened has been read
     heard: deque[TurnEvent] = field(default_factory=deque)
     wake: asyncio.Event = field(default_factory=asyncio.Event)
 
@@ -152,11 +155,16 @@ class Replies:
         waiter.behind = False
         try:
             async with self._db.reading() as sql:
-                events = await turns.events_after(sql, waiter.tenant, waiter.turn_id, waiter.seq)
+                events = await turns.events_after(
+                    sql, waiter.tenant, waiter.turn_id, waiter.seq, limit=_PAGE
+                )
         except TransientError as exc:
             _log.warning("turn_read_failed", turn_id=waiter.turn_id, error=str(exc))
             events = []  # the next poll looks again
-        waiter.behind = bool(events)  # there may be another page
+        if waiter.began:
+            STREAM_GAPS.inc(len(events))
+        waiter.began = len(events) < _PAGE
+        waiter.behind = waiter.behind or not waiter.began
         return events
 
     def _postpone(self, waiter: Waiter) -> None:
@@ -171,9 +179,11 @@ class Replies:
         waiter = Waiter(tenant, turn_id, after, self._poll_s, 0.0)
         self._postpone(waiter)
         self._waiters[turn_id].append(waiter)
+        OPEN_STREAMS.labels("turn").inc()
         try:
             yield waiter
         finally:
+            OPEN_STREAMS.labels("turn").dec()
             self._waiters[turn_id].remove(waiter)
             if not self._waiters[turn_id]:
                 del self._waiters[turn_id]

@@ -1,7 +1,7 @@
 """Server-sent events of a turn: the SSE id is the seq, and a replay equals the live stream."""
 
 import asyncio
-from collections.abc import AsyncGenerator, AsyncIterator
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Mapping
 
 from starlette.responses import StreamingResponse
 from starlette.types import Message, Receive, Scope, Send
@@ -20,7 +20,7 @@ def frame(event: TurnEvent) -> bytes:
     return f"id: {event.seq}\nevent: {event.type}\ndata: {canonical_json(event.data)}\n\n".encode()
 
 
-async def frames(events: AsyncGenerator[TurnEvent | None, None]) -> AsyncIterator[bytes]:
+async def frames(events: AsyncGenerator[TurnEvent | None, None]) -> AsyncGenerator[bytes, None]:
     """Frames of events; a heartbeat comment where nothing happened."""
     try:
         async for event in events:
@@ -29,13 +29,23 @@ async def frames(events: AsyncGenerator[TurnEvent | None, None]) -> AsyncIterato
         await events.aclose()
 
 
-class EventStream(StreamingResponse):
-    """A stream whose client must take what it is sent within `send_timeout_s`, or is dropped."""
+class BoundedStream(StreamingResponse):
+    """A stream whose client takes each block within `send_timeout_s`, or is dropped.
 
-    media_type = "text/event-stream"
+    However it ends, `close` frees its source.
+    """
 
-    def __init__(self, content: AsyncIterator[bytes], *, send_timeout_s: float = 60.0) -> None:
-        super().__init__(content, headers=_HEADERS)
+    def __init__(
+        self,
+        source: AsyncIterator[bytes],
+        close: Callable[[], Awaitable[None]],
+        *,
+        status_code: int = 200,
+        headers: Mapping[str, str] | None = None,
+        send_timeout_s: float = 60.0,
+    ) -> None:
+        super().__init__(source, status_code, headers)
+        self._close = close
         self._send_timeout_s = send_timeout_s
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -43,4 +53,18 @@ class EventStream(StreamingResponse):
             async with asyncio.timeout(self._send_timeout_s):
                 await send(message)
 
-        await super().__call__(scope, receive, send_in_time)
+        try:
+            await super().__call__(scope, receive, send_in_time)
+        finally:
+            await self._close()
+
+
+class EventStream(BoundedStream):
+    """Server-sent events, with the headers that keep proxies from holding them back."""
+
+    media_type = "text/event-stream"
+
+    def __init__(
+        self, source: AsyncGenerator[bytes, None], *, send_timeout_s: float = 60.0
+    ) -> None:
+        super().__init__(source, source.aclose, headers=_HEADERS, send_timeout_s=send_timeout_s)

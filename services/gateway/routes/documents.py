@@ -1,13 +1,11 @@
 """Documents live behind the ingest API; the gateway passes bytes on, both ways, as they come."""
 
-from collections.abc import AsyncIterator
-
 import httpx
 from fastapi import APIRouter, Request
-from fastapi.responses import StreamingResponse
 
 from libs.web import COOKIE, ProblemError, Reader
 from services.gateway.deps import GatewayDep
+from services.gateway.streaming import BoundedStream
 
 router = APIRouter(tags=["documents"])
 
@@ -34,14 +32,15 @@ _METHODS = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE"]
 
 @router.api_route("/v1/documents", methods=_METHODS, include_in_schema=False)
 @router.api_route("/v1/documents/{path:path}", methods=_METHODS, include_in_schema=False)
-async def pass_on(request: Request, gateway: GatewayDep, _caller: Reader) -> StreamingResponse:
+async def pass_on(request: Request, gateway: GatewayDep, _caller: Reader) -> BoundedStream:
     """Send the request to ingest and its answer back. A client that hangs up ends both sides."""
     try:
         answer = await gateway.ingest.send(_outgoing(request, gateway.ingest.base_url), stream=True)
     except httpx.TransportError as exc:
         raise ProblemError(503, "ingest-away", _AWAY, {"Retry-After": "2"}) from exc
-    return StreamingResponse(
-        _body(answer),
+    return BoundedStream(
+        answer.aiter_raw(),
+        answer.aclose,
         status_code=answer.status_code,
         headers={k: v for k, v in answer.headers.items() if k not in _HOP_BY_HOP},
     )
@@ -65,11 +64,3 @@ def _headers(request: Request) -> list[tuple[str, str]]:
     if COOKIE in request.cookies and "authorization" not in request.headers:
         headers.append(("authorization", f"Bearer {request.cookies[COOKIE]}"))
     return headers
-
-
-async def _body(answer: httpx.Response) -> AsyncIterator[bytes]:
-    try:
-        async for block in answer.aiter_raw():
-            yield block
-    finally:
-        await answer.aclose()

@@ -7,6 +7,7 @@ from fastapi.responses import Response
 
 from libs.storage.sql import turns
 from libs.web import Reader, problems
+from libs.web.sse import last_event_id as seq_of
 from services.gateway.answers import shown
 from services.gateway.cancelling import cancel
 from services.gateway.deps import GatewayDep
@@ -31,18 +32,19 @@ async def follow_turn(
     gateway: GatewayDep,
     caller: Reader,
     turn_id: str,
-    last_event_id: Annotated[int, Header(ge=0, le=2**31 - 1)] = 0,
+    last_event_id: Annotated[str, Header()] = "",
 ) -> Response:
     """The turn's events after `Last-Event-ID`: first those that are stored, then live."""
+    after = seq_of(last_event_id)
     async with gateway.db.reading() as sql:
         turn = await turns.load_turn(sql, caller.tenant, turn_id)
         newest = await turns.last_seq(sql, turn_id)
-    if turn["state"] in turns.FINAL_STATES and last_event_id >= newest:
+    if turn["state"] in turns.FINAL_STATES and after >= newest:
         return Response(status_code=status.HTTP_204_NO_CONTENT)  # an EventSource stops at this
     events = gateway.replies.follow(
         caller.tenant,
         turn_id,
-        min(last_event_id, newest),
+        min(after, newest),
         heartbeat_s=gateway.settings.heartbeat_s,
     )
     return EventStream(frames(events))

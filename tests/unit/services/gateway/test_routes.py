@@ -235,6 +235,9 @@ async def test_readiness_names_what_is_missing(stage: Stage) -> None:
         assert (await client.get("/live")).status_code == 200
         assert (await client.get("/metrics")).status_code == 200
         assert (await client.get("/docs")).status_code == 200
+        topics = await client.get("/asyncapi")
+        assert "chat.requested.v1" in topics.text
+        assert topics.text.startswith("asyncapi:")
 
 
 async def test_ingest_away_is_a_problem_not_a_crash(stage: Stage) -> None:

@@ -5,10 +5,11 @@ from contextlib import suppress
 
 import httpx
 import pytest
+from starlette.types import Message
 
 from libs.storage.sql import turns
 from libs.storage.sql.turn_events import reply_of
-from services.gateway.streaming import frames
+from services.gateway.streaming import EventStream, frames
 from tests.unit.services.gateway.conftest import SCRIPT, Stage
 
 SSE = {"Accept": "text/event-stream"}
@@ -185,3 +186,24 @@ async def test_an_id_from_the_future_is_taken_as_the_newest(stage: Stage) -> Non
     async with stage.client() as client:
         stream, _ = await asyncio.gather(replay(client, turn_id, 99), end_when_read())
     assert [b.split(b"\n")[:2] for b in cut(stream)] == [[b"id: 2", b"event: done"]]
+
+
+async def test_a_client_that_takes_nothing_is_dropped(stage: Stage) -> None:
+    turn_id = await stage.ask()
+    events = stage.gateway.replies.follow("acme", turn_id, 0, heartbeat_s=0.01)
+    sent: list[str] = []
+
+    async def send(message: Message) -> None:
+        sent.append(message["type"])
+        if message["type"] == "http.response.body":
+            await asyncio.Event().wait()  # its receive window is full
+
+    async def receive() -> Message:
+        await asyncio.Event().wait()
+        raise AssertionError("it neither reads nor leaves")
+
+    response = EventStream(frames(events), send_timeout_s=0.05)
+    with pytest.raises(TimeoutError):
+        await response({"type": "http"}, receive, send)
+    assert sent == ["http.response.start", "http.response.body"]
+    assert stage.gateway.replies.open_streams == 0

@@ -1,0 +1,86 @@
+"""The gateway: conversations, search, the documents proxy and the page, over HTTP."""
+
+import asyncio
+
+import httpx
+
+from libs.contracts import TurnReply, to_record
+from libs.contracts.topics import topic_of
+from libs.kernel import stable_partition
+from libs.service.process import open_platform, serve_http
+from libs.service.process import run as run_process
+from libs.service.search import open_search
+from libs.service.turn_journal import ReplyFanOut
+from services.gateway.app import create_app
+from services.gateway.deps import Gateway
+from services.gateway.limits import RateLimit
+from services.gateway.readiness import Readiness
+from services.gateway.recovery import UnfinishedTurns
+from services.gateway.replies import Replies
+from services.gateway.settings import GatewaySettings
+
+PROBE_TENANT = "sluice-probe"  # has no documents: a search that finds nothing says it works
+
+
+async def main(settings: GatewaySettings) -> None:
+    async with (
+        open_platform(settings, "gateway") as platform,
+        open_search(settings) as search,
+        ReplyFanOut(platform.publisher) as fan_out,
+        _ingest_client(settings) as ingest,
+    ):
+        replies = Replies(platform.db)
+        retriever = search.retriever(platform.db)
+        readiness = Readiness(
+            platform.db,
+            platform.health,
+            lambda: retriever.search(PROBE_TENANT, "probe", limit=1),
+        )
+        partition = stable_partition(platform.instance_id, topic_of("TurnReply").partitions)
+
+        async def announce(reply: TurnReply, reply_partition: int) -> None:
+            await replies.hear(reply)
+            fan_out.offer([to_record(reply, partition=reply_partition)])
+
+        gateway = Gateway(
+            settings=settings,
+            db=platform.db,
+            replies=replies,
+            reply_partition=partition,
+            announce=announce,
+            search=retriever,
+            ingest=ingest,
+            missing=readiness.missing,
+            rate=RateLimit(settings.requests_per_minute),
+        )
+        async with asyncio.TaskGroup() as tasks:
+            background = [
+                tasks.create_task(platform.listen(TurnReply, replies.hear, partitions=[partition])),
+                tasks.create_task(platform.reconcile(UnfinishedTurns())),
+                tasks.create_task(replies.run()),
+            ]
+            app, port = create_app(gateway), settings.gateway_port
+            await serve_http(
+                app, settings.host, port, setting="SLUICE_PORT", stop=platform.stopping
+            )
+            for task in background:
+                task.cancel()
+
+
+def _ingest_client(settings: GatewaySettings) -> httpx.AsyncClient:
+    """Waits long where ingest streams; drops idle connections before ingest does."""
+    return httpx.AsyncClient(
+        base_url=settings.ingest_base_url,
+        timeout=httpx.Timeout(60.0, connect=5.0),
+        limits=httpx.Limits(max_connections=None, keepalive_expiry=2.0),
+        trust_env=False,
+    )
+
+
+def run() -> None:
+    settings = GatewaySettings()
+    run_process(lambda: main(settings), "gateway", log_level=settings.log_level)
+
+
+if __name__ == "__main__":
+    run()

@@ -1,0 +1,33 @@
+"""Turns that have not ended, for the reconciler: whoever lost one is told of it again."""
+
+from collections.abc import Sequence
+
+from sqlalchemy import RowMapping
+
+from libs.contracts import TurnRequested
+from libs.eventbus.reconciler import Unfinished
+from libs.storage.sql import UnitOfWork, turns
+
+
+class UnfinishedTurns:
+    """`WorkSource`: a requested turn goes to the orchestrator, a planned one to an executor.
+
+    A cancelled turn whose executor died is one of them: the next executor ends it.
+    """
+
+    kind = "turn"
+
+    async def unfinished(
+        self, sql: UnitOfWork, after: str, limit: int
+    ) -> Sequence[tuple[str, Unfinished]]:
+        return [(row["id"], _work(row)) for row in await turns.unfinished(sql, after, limit)]
+
+
+def _work(turn: RowMapping) -> Unfinished:
+    plan, lease = turns.plan_of(turn), f"turn:{turn['id']}"
+    if plan is not None:
+        return Unfinished(turns.planned_event(turn, plan), "executor", lease=lease)
+    requested = TurnRequested(
+        turn["tenant"], turn["conversation_id"], turn["id"], turn["reply_partition"]
+    )
+    return Unfinished(requested, "orchestrator", lease=lease)

@@ -66,16 +66,6 @@ class Child:
             return
 
 
-def last_log_lines(log_file: Path, count: int = 8) -> list[str]:
-    """The end of a log, for people."""
-    if not log_file.exists():
-        return []
-    with log_file.open("rb") as log:
-        log.seek(max(0, log_file.stat().st_size - 16_384))
-        text = log.read().decode(errors="replace")
-    return [line for line in text.splitlines() if line.strip()][-count:]
-
-
 def sweep_group(pid: int) -> None:
     """End what a finished process may have left in its process group."""
     try:

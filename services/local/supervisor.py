@@ -11,9 +11,10 @@ from collections.abc import Iterable
 from functools import partial
 from types import FrameType
 
-from services.local.child import Child, last_log_lines, sweep_group
+from services.local.child import Child, sweep_group
 from services.local.console import StackConsole
 from services.local.embedded import resident_mb
+from services.local.logs import last_log_lines
 from services.local.ports import accepts
 from services.local.preload import preload
 from services.local.prepare import prepare

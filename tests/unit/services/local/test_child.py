@@ -6,7 +6,6 @@ from services.local.child import (
     STABLE_S,
     Child,
     ChildSpec,
-    last_log_lines,
 )
 
 
@@ -36,10 +35,3 @@ def test_nothing_starts_before_its_backoff_is_over(tmp_path: Path) -> None:
     assert child.pid is None
     assert child.start_if_due(10.0 + FIRST_DELAY_S)
     assert child.restarts == 1
-
-
-def test_last_log_lines_are_the_newest_without_blank_ones(tmp_path: Path) -> None:
-    log = tmp_path / "worker.log"
-    log.write_text("\n\n".join(f"line {number}" for number in range(5000)))
-    assert last_log_lines(log, 2) == ["line 4998", "line 4999"]
-    assert last_log_lines(tmp_path / "absent.log") == []

@@ -15,6 +15,7 @@ from aiokafka.admin import AIOKafkaAdminClient
 from aiokafka.errors import KafkaError
 
 from libs.contracts import EPOCH_TOPIC, OutgoingRecord, topic_specs
+from libs.eventbus.closing import close_client
 from libs.eventbus.publisher import KafkaPublisher
 from libs.kernel import TransientError, new_id
 from libs.observability.metrics import BROKER_EPOCHS
@@ -54,7 +55,7 @@ async def read_epoch(bootstrap: str, *, timeout_s: float = 10.0) -> str | None:
             first = await consumer.getone(_PLACE)
             return str(first.value.decode())
         finally:
-            await consumer.stop()
+            await close_client(consumer, timeout_s)
 
 
 async def _topics(bootstrap: str) -> dict[str, int]:

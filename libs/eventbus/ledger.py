@@ -2,20 +2,16 @@
 
 import hashlib
 from collections.abc import Callable
-from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
-
-from sqlalchemy import insert, select
 
 from libs.contracts import OutgoingRecord
 from libs.contracts.topology import dead_letter_topic, retry_topic
 from libs.eventbus.message import ATTEMPT, ORIGIN, Record, attempt_of, key_text, origin_of
 from libs.eventbus.message import text_headers as headers_of
 from libs.eventbus.subscriptions import Failure
-from libs.kernel import PermanentError, now_us
-from libs.storage.sql import Database
-from libs.storage.sql.tables import dead_letters
+from libs.kernel import now_us
+from libs.storage.sql import Database, dead_letters
 
 MAX_KEY_CHARS = 191
 MAX_REASON_CHARS = 64
@@ -49,13 +45,7 @@ class Ledger:
         """Record the message as given up; writing it twice leaves one row and one record."""
         row = self._row(record, tenant, failure)
         async with self.db.work() as sql:
-            known = await sql.scalar(
-                select(dead_letters.c.id).where(dead_letters.c.id == row["id"])
-            )
-            if known is None:
-                await sql.execute(insert(dead_letters).values(**row))
-                with suppress(PermanentError):  # too large for an event; the row has it all
-                    await sql.emit_record(self._dead_record(record, failure))
+            await dead_letters.store(sql, row, self._dead_record(record, failure))
 
     def _row(self, record: Record, tenant: str, failure: Failure) -> dict[str, Any]:
         origin = origin_of(record)

@@ -11,6 +11,7 @@ from aiokafka.errors import KafkaError
 
 from libs.contracts import decode
 from libs.contracts.topics import Topic, topic_of
+from libs.eventbus.closing import close_client
 from libs.eventbus.connection import KafkaConnection, reader_client
 from libs.eventbus.membership import BROKER_TIMEOUT_S, POLL_MS
 from libs.eventbus.reporting import REJOIN_DELAY_S, Report, report_nothing
@@ -65,8 +66,7 @@ class Listener:
                 with suppress(TimeoutError):
                     await asyncio.wait_for(stop.wait(), REJOIN_DELAY_S)
             finally:
-                with suppress(TimeoutError, KafkaError):
-                    await asyncio.wait_for(client.stop(), BROKER_TIMEOUT_S)
+                await close_client(client, BROKER_TIMEOUT_S)
             if self._log_is_new.is_set():
                 self._log_is_new.clear()
                 self._positions = dict.fromkeys(self._assigned, 0)

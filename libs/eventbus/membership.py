@@ -8,6 +8,7 @@ import structlog
 from aiokafka import AIOKafkaConsumer, ConsumerRebalanceListener, TopicPartition
 from aiokafka.errors import KafkaError
 
+from libs.eventbus.closing import close_client
 from libs.eventbus.engine import Engine
 from libs.eventbus.policies import Policies
 from libs.eventbus.waiting import until_any
@@ -63,8 +64,7 @@ class Membership(ConsumerRebalanceListener):
 
     async def close(self) -> None:
         """Leave the group as it is. What runs goes on; safe to repeat."""
-        with suppress(TimeoutError, KafkaError):
-            await asyncio.wait_for(self._client.stop(), BROKER_TIMEOUT_S)
+        await close_client(self._client, BROKER_TIMEOUT_S)
 
     async def on_partitions_revoked(self, revoked: set[TopicPartition]) -> None:
         if revoked:

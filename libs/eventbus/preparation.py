@@ -10,6 +10,7 @@ from aiokafka.errors import KafkaError
 
 from libs.contracts import TopicSpec, topic_specs
 from libs.eventbus.admin import apply_topics
+from libs.eventbus.closing import close_client
 from libs.eventbus.epoch import ensure_epoch, read_epoch
 from libs.kernel import PermanentError, TransientError
 from libs.storage.sql import Database
@@ -80,4 +81,4 @@ async def _holds_records(bootstrap: str, specs: Sequence[TopicSpec]) -> bool:
         ends = await asyncio.wait_for(consumer.end_offsets(places), _REQUEST_TIMEOUT_S)
         return any(ends.values())
     finally:
-        await consumer.stop()
+        await close_client(consumer, _REQUEST_TIMEOUT_S)

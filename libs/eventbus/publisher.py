@@ -8,8 +8,11 @@ from aiokafka import AIOKafkaProducer
 from aiokafka.errors import KafkaError
 
 from libs.contracts import OutgoingRecord, Position
+from libs.eventbus.closing import close_client
 from libs.kernel import TransientError, stable_partition
 from libs.observability.metrics import EVENTBUS_PUBLISHED
+
+RENEW_GRACE_S = 1.0  # an old producer's last words; what they carried is sent again
 
 
 class Publisher(Protocol):
@@ -45,6 +48,7 @@ class KafkaPublisher:
         self._idempotence = idempotence
         self._timeout_s = timeout_s
         self._producer: AIOKafkaProducer | None = None
+        self._gone = asyncio.Event()  # set when the producer is replaced
 
     async def __aenter__(self) -> Self:
         await self.start()
@@ -67,22 +71,26 @@ class KafkaPublisher:
         try:
             await asyncio.wait_for(producer.start(), self._timeout_s)
         except (KafkaError, OSError, TimeoutError) as exc:
-            await _stop(producer, self._timeout_s)
+            await close_client(producer, self._timeout_s)
             raise TransientError(f"no broker at {self._bootstrap}: {exc}") from exc
-        self._producer = producer
+        self._producer, self._gone = producer, asyncio.Event()
 
     async def renew(self) -> None:
-        """Forget what is known of the broker's topics: start a new producer, stop the old one."""
-        old = self._producer
+        """The broker's log is a new one: start a new producer, give up what the old one holds.
+
+        Raises: TransientError when no broker answers; the old producer stays.
+        """
+        old, gone = self._producer, self._gone
         await self.start()
+        gone.set()
         if old is not None:
-            await _stop(old, self._timeout_s)
+            await close_client(old, RENEW_GRACE_S)
 
     async def close(self) -> None:
         """Send what is buffered, within the time limit, and disconnect."""
         producer, self._producer = self._producer, None
         if producer is not None:
-            await _stop(producer, self._timeout_s)
+            await close_client(producer, self._timeout_s)
 
     async def send(self, record: OutgoingRecord) -> Position:
         outcome = (await self.send_many([record]))[0]
@@ -92,10 +100,11 @@ class KafkaPublisher:
 
     async def send_many(self, records: Sequence[OutgoingRecord]) -> list[Position | TransientError]:
         deadline = asyncio.get_running_loop().time() + self._timeout_s
+        gone = self._gone
         pending: list[asyncio.Future[Any] | TransientError] = []
         for record in records:
             pending.append(await self._enqueue(record, deadline))
-        return [await self._outcome(sent, deadline) for sent in pending]
+        return [await self._outcome(sent, deadline, gone) for sent in pending]
 
     async def _enqueue(
         self, record: OutgoingRecord, deadline: float
@@ -119,13 +128,16 @@ class KafkaPublisher:
             return _failed(record.topic, exc)
 
     async def _outcome(
-        self, sent: "asyncio.Future[Any] | TransientError", deadline: float
+        self, sent: "asyncio.Future[Any] | TransientError", deadline: float, gone: asyncio.Event
     ) -> Position | TransientError:
         if isinstance(sent, TransientError):
             return sent
         try:
             async with asyncio.timeout_at(deadline):
-                stored = await asyncio.shield(sent)
+                await _first_of(sent, gone)
+            if not sent.done():
+                return TransientError("the broker's log is a new one")
+            stored = sent.result()
         except (KafkaError, OSError, TimeoutError) as exc:
             return _failed("the broker", exc)
         EVENTBUS_PUBLISHED.labels(stored.topic).inc()
@@ -140,6 +152,16 @@ async def _knows(producer: AIOKafkaProducer, topic: str) -> bool:
     return topic in producer.client.cluster.topics()
 
 
+async def _first_of(sent: "asyncio.Future[Any]", gone: asyncio.Event) -> None:
+    if sent.done():
+        return
+    waiting = asyncio.ensure_future(gone.wait())
+    try:
+        await asyncio.wait({sent, waiting}, return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        waiting.cancel()
+
+
 def _seen(sent: "asyncio.Future[Any]") -> None:
     if not sent.cancelled():
         sent.exception()  # a sender that gave up waiting has reported its own error
@@ -149,10 +171,3 @@ def _failed(target: str, exc: BaseException) -> TransientError:
     error = TransientError(f"not sent to {target}: {exc or type(exc).__name__}")
     error.__cause__ = exc
     return error
-
-
-async def _stop(producer: AIOKafkaProducer, timeout_s: float) -> None:
-    try:
-        await asyncio.wait_for(producer.stop(), timeout_s)
-    except (KafkaError, OSError, TimeoutError):
-        return  # a broker that is gone cannot be told

@@ -1,9 +1,11 @@
 """Messages that were given up: rows that people list, send again or throw away."""
 
+from contextlib import suppress
+
 from sqlalchemy import RowMapping, delete, insert, select, update
 
 from libs.contracts import OutgoingRecord, retry_topic
-from libs.kernel import ConflictError, NotFoundError, now_us
+from libs.kernel import ConflictError, NotFoundError, PermanentError, now_us
 from libs.storage.sql.tables import dead_letters
 from libs.storage.sql.work import UnitOfWork
 
@@ -17,7 +19,8 @@ async def store(sql: UnitOfWork, letter: dict[str, object], record: OutgoingReco
     if await sql.scalar(known) is not None:
         return False
     await sql.execute(insert(dead_letters).values(**letter))
-    await sql.emit_record(record)
+    with suppress(PermanentError):  # too large for an event; the row has it all
+        await sql.emit_record(record)
     return True
 
 

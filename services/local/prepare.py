@@ -6,8 +6,7 @@ Safe to repeat; runs again whenever the embedded broker came back empty.
 import asyncio
 import os
 
-from libs.eventbus.admin import apply_topics
-from libs.eventbus.epoch import ensure_epoch
+from libs.eventbus.preparation import prepare_broker
 from libs.storage.sql import Database, api_keys, open_database
 from services.local.settings import LocalSettings
 
@@ -26,8 +25,9 @@ async def _prepare(settings: LocalSettings) -> None:
         await db.create_schema()
         await _make_api_key(db, settings)
         bootstrap = os.environ["KAFKA_BOOTSTRAP"]
-        await apply_topics(bootstrap, timeout_s=BROKER_TIMEOUT_S)
-        await ensure_epoch(bootstrap, db)
+        await prepare_broker(
+            bootstrap, db, embedded=settings.embeds_broker, timeout_s=BROKER_TIMEOUT_S
+        )
     finally:
         await db.close()
 

@@ -1,4 +1,6 @@
-"""Pages of rows for clients."""
+"""Many rows at once: pages for clients, sweeps and the reconciler."""
+
+from collections.abc import Collection
 
 from sqlalchemy import RowMapping, and_, or_, select
 
@@ -53,3 +55,25 @@ async def chunks_page(
         .order_by(chunks.c.ordinal)
         .limit(limit)
     )
+
+
+async def documents_in(
+    sql: UnitOfWork, states: Collection[str], *, after: str, limit: int
+) -> list[RowMapping]:
+    """Documents of every tenant in these states, by ascending id from `after` (exclusive) on."""
+    return await sql.rows(
+        select(documents)
+        .where(documents.c.state.in_(states), documents.c.id > after)
+        .order_by(documents.c.id)
+        .limit(limit)
+    )
+
+
+async def documents_by_id(
+    sql: UnitOfWork, tenant: str, ids: Collection[str]
+) -> dict[str, RowMapping]:
+    """The rows, tombstones included, of those ids that the tenant has."""
+    found = await sql.rows(
+        select(documents).where(documents.c.tenant == tenant, documents.c.id.in_(ids))
+    )
+    return {row["id"]: row for row in found}

@@ -1,0 +1,49 @@
+"""The ingest API's process: HTTP, the reconciler of documents and the sweep of orphans."""
+
+import asyncio
+
+from libs.service.process import open_platform, serve_http
+from libs.service.process import run as run_process
+from libs.storage.objects import DiskObjectStore
+from services.ingest.api.app import create_app
+from services.ingest.api.deps import Ingest
+from services.ingest.api.orphans import sweep_regularly
+from services.ingest.api.settings import IngestApiSettings
+from services.ingest.api.unfinished import DELETIONS, PIPELINE
+
+
+async def main(settings: IngestApiSettings) -> None:
+    objects = DiskObjectStore(settings.objects_dir)
+    async with open_platform(settings, "ingest") as platform, asyncio.TaskGroup() as tasks:
+        ingest = Ingest(platform.db, objects, settings.max_upload_bytes, settings.progress_poll_s)
+        app = create_app(
+            ingest, missing=platform.health.names, allowed_hosts=settings.allowed_hosts
+        )
+        tasks.create_task(
+            serve_http(
+                app,
+                settings.host,
+                settings.ingest_port,
+                setting="SLUICE_INGEST_PORT",
+                stop=platform.stopping,
+            )
+        )
+        tasks.create_task(platform.reconcile(PIPELINE, DELETIONS))
+        tasks.create_task(
+            sweep_regularly(
+                platform.db,
+                objects,
+                age_s=settings.orphan_age_s,
+                interval_s=settings.orphan_sweep_s,
+                stop=platform.stopping,
+            )
+        )
+
+
+def run() -> None:
+    settings = IngestApiSettings()
+    run_process(lambda: main(settings), "ingest", log_level=settings.log_level)
+
+
+if __name__ == "__main__":
+    run()

@@ -1,0 +1,90 @@
+"""Objects that no document refers to: what crashes and overtaken generations left behind."""
+
+import asyncio
+from collections import defaultdict
+from collections.abc import Sequence
+from contextlib import suppress
+
+import structlog
+from sqlalchemy import RowMapping
+
+from libs.kernel import TransientError, now_us
+from libs.storage.keys import document_prefix, generation_prefix
+from libs.storage.ports import ObjectStore
+from libs.storage.sql import Database, pages
+
+log = structlog.get_logger(__name__)
+
+_BATCH = 200
+Owner = tuple[str, str]  # tenant and document id
+
+
+async def sweep_regularly(
+    db: Database, objects: ObjectStore, *, age_s: float, interval_s: float, stop: asyncio.Event
+) -> None:
+    """Sweep until `stop` is set; a store that is away is tried again at the next interval."""
+    while not stop.is_set():
+        with suppress(TimeoutError):
+            await asyncio.wait_for(stop.wait(), interval_s)
+            return
+        try:
+            await sweep(db, objects, before_us=now_us() - int(age_s * 1e6))
+        except TransientError as exc:
+            log.warning("orphan_sweep_failed", error=str(exc))
+
+
+async def sweep(db: Database, objects: ObjectStore, *, before_us: int) -> int:
+    """Remove orphans from before a time; returns how many objects were removed.
+
+    An orphan belongs to a document id that is older and has no row, or to a generation that is
+    neither the newest nor the shown one of a document that was not touched since. What an upload
+    or a stage may still be writing is younger than that. Tombstones are the indexer's to clear.
+    """
+    removed = 0
+    for tenant, owned in (await _by_tenant(objects)).items():
+        for at in range(0, len(owned), _BATCH):
+            batch = dict(owned[at : at + _BATCH])
+            async with db.reading() as sql:
+                rows = await pages.documents_by_id(sql, tenant, batch)
+            for document_id, keys in batch.items():
+                for prefix in _orphans((tenant, document_id), keys, rows, before_us):
+                    removed += await objects.delete_prefix(prefix)
+    if removed:
+        log.info("orphans_removed", objects=removed)
+    return removed
+
+
+async def _by_tenant(objects: ObjectStore) -> dict[str, list[tuple[str, list[str]]]]:
+    """Tenant -> (document id, the rest of each of its keys)."""
+    found: dict[Owner, list[str]] = defaultdict(list)
+    for key in await objects.keys(""):
+        tenant, _, rest = key.partition("/")
+        document_id, _, name = rest.partition("/")
+        if name:
+            found[tenant, document_id].append(name)
+    tenants: dict[str, list[tuple[str, list[str]]]] = defaultdict(list)
+    for (tenant, document_id), names in found.items():
+        tenants[tenant].append((document_id, names))
+    return tenants
+
+
+def _orphans(
+    owner: Owner, names: Sequence[str], rows: dict[str, RowMapping], before_us: int
+) -> list[str]:
+    """The prefixes of a document's keys that nothing refers to any more."""
+    row = rows.get(owner[1])
+    if row is None:
+        return [document_prefix(*owner)] if _made_at_us(owner[1]) < before_us else []
+    if row["updated_at"] >= before_us:
+        return []
+    stored = {int(name.split("/")[0]) for name in names if name.split("/")[0].isdecimal()}
+    kept = {row["generation"], row["active_generation"]}
+    return [generation_prefix(*owner, generation) for generation in sorted(stored - kept)]
+
+
+def _made_at_us(document_id: str) -> int:
+    """When an id was made: a UUID version 7 begins with its milliseconds. Never for other ids."""
+    try:
+        return int(document_id[:12], 16) * 1000 if len(document_id) == 32 else 2**63
+    except ValueError:
+        return 2**63

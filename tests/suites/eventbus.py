@@ -108,12 +108,15 @@ class Recorder:
         self.failures: list[tuple[str, Failure]] = []
         self.errors: dict[str, list[BaseException]] = {}
         self.gates: dict[str, asyncio.Event] = {}
+        self.step_s = 0.0  # how long each takes
 
     async def handle(self, event: DocumentUploaded) -> None:
         name = (event.document_id, event.generation)
         self.started.append(name)
         if gate := self.gates.get(event.document_id):
             await gate.wait()
+        if self.step_s:
+            await asyncio.sleep(self.step_s)
         if errors := self.errors.get(event.document_id):
             raise errors.pop(0)
         self.done.append(name)

@@ -11,7 +11,7 @@ from libs.contracts import OutgoingRecord
 from libs.eventbus import Consumer, KafkaConnection, Policies, Subscriptions, apply_topics
 from libs.kernel import now_us
 from libs.storage.sql import OutboxRow, open_database
-from tests.broker import running_broker
+from tests.broker import Broker, restartable_broker
 from tests.suites.eventbus import POLICIES, TOPIC, FlakyDatabase
 
 GROUP = "parser"
@@ -21,17 +21,36 @@ SESSION_S = 2.0
 class KafkaBus:
     """One broker, one group; several consumers where a test wants them."""
 
-    def __init__(self, bootstrap: str, db: FlakyDatabase, producer: AIOKafkaProducer) -> None:
+    def __init__(self, broker: Broker, db: FlakyDatabase) -> None:
+        self.broker = broker
         self.db = db
         self.dead: list[OutgoingRecord] = []
-        self.kafka = KafkaConnection(bootstrap, session_timeout_s=SESSION_S)
+        self.kafka = KafkaConnection(broker.bootstrap, session_timeout_s=SESSION_S)
         self.consumer: Consumer | None = None
         self._problem: str | None = None
-        self._producer = producer
+        self._producer: AIOKafkaProducer | None = None
         self._stop = asyncio.Event()
         self._running: asyncio.Task[None] | None = None
         self._sending: set[asyncio.Task[None]] = set()
         db.after_commit = self._relay
+
+    async def connect(self) -> None:
+        """Prepare a fresh broker for publishing."""
+        await self.disconnect()
+        await apply_topics(self.broker.bootstrap)
+        self._producer = AIOKafkaProducer(bootstrap_servers=self.broker.bootstrap)
+        await self._producer.start()
+
+    async def disconnect(self) -> None:
+        if self._producer is not None:
+            await self._producer.stop()
+
+    async def restart_broker(self) -> None:
+        """Lose the log: the same address, nothing in it."""
+        await self.disconnect()
+        self._producer = None
+        await self.broker.restart()
+        await self.connect()
 
     async def start(self, subscriptions: Subscriptions, policies: Policies = POLICIES) -> None:
         self._stop = asyncio.Event()
@@ -85,6 +104,7 @@ class KafkaBus:
 
     async def _send(self, record: OutgoingRecord) -> None:
         headers = [(name, value.encode()) for name, value in record.headers.items()]
+        assert self._producer is not None
         await self._producer.send_and_wait(
             record.topic,
             record.value,
@@ -109,16 +129,14 @@ async def committed_offsets(bootstrap: str) -> dict[int, int]:
 @asynccontextmanager
 async def kafka_bus(folder: Path) -> AsyncIterator[KafkaBus]:
     """A bus on a fresh broker and database."""
-    async with running_broker() as bootstrap:
-        await apply_topics(bootstrap)
+    async with restartable_broker() as broker:
         db = FlakyDatabase(open_database(f"sqlite+aiosqlite:///{folder}/test.db").engine)
         await db.create_schema()
-        producer = AIOKafkaProducer(bootstrap_servers=bootstrap)
-        await producer.start()
-        bus = KafkaBus(bootstrap, db, producer)
+        bus = KafkaBus(broker, db)
+        await bus.connect()
         try:
             yield bus
         finally:
             await bus.kill()
-            await producer.stop()
+            await bus.disconnect()
             await db.close()

@@ -2,7 +2,6 @@
 
 import hashlib
 from collections.abc import Callable
-from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,7 +10,7 @@ from libs.contracts.topology import dead_letter_topic, retry_topic
 from libs.eventbus.message import ATTEMPT, ORIGIN, Record, attempt_of, key_text, origin_of
 from libs.eventbus.message import text_headers as headers_of
 from libs.eventbus.subscriptions import Failure
-from libs.kernel import PermanentError, now_us
+from libs.kernel import now_us
 from libs.storage.sql import Database, dead_letters
 
 MAX_KEY_CHARS = 191
@@ -46,8 +45,7 @@ class Ledger:
         """Record the message as given up; writing it twice leaves one row and one record."""
         row = self._row(record, tenant, failure)
         async with self.db.work() as sql:
-            with suppress(PermanentError):  # too large for an event; the row has it all
-                await dead_letters.store(sql, row, self._dead_record(record, failure))
+            await dead_letters.store(sql, row, self._dead_record(record, failure))
 
     def _row(self, record: Record, tenant: str, failure: Failure) -> dict[str, Any]:
         origin = origin_of(record)

@@ -1,5 +1,6 @@
 """Markdown: the source stays the text, the blocks of the syntax are laid over it."""
 
+import re
 from collections.abc import Iterator
 from itertools import accumulate
 
@@ -9,6 +10,8 @@ from markdown_it.token import Token
 from libs.documents.model import Block, BlockKind
 from libs.documents.normalise import normalise_text
 from libs.documents.plain import strip_span
+
+_CLOSING_MARKS = re.compile(r"\s+#+\s*$")
 
 _KINDS = {
     "paragraph_open": BlockKind.PARAGRAPH,
@@ -43,7 +46,8 @@ def read_markdown(source: str) -> tuple[str, list[Block]]:
 
 def heading_title(line: str) -> str:
     """A heading block's text without Markdown's marks."""
-    return line.strip().lstrip("#").rstrip("#").split("\n")[0].strip() if line else line
+    line = line.strip().partition("\n")[0]
+    return _CLOSING_MARKS.sub("", line.lstrip("#")).strip() if line.startswith("#") else line
 
 
 def _block(

@@ -5,7 +5,7 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from pathlib import Path
 
 import psutil
@@ -15,6 +15,7 @@ from libs.kernel import PermanentError
 from services.ingest.parser.adapters.child import Limits
 from services.ingest.parser.adapters.pool import ParserPool, open_pool
 from services.ingest.parser.ports import Parsed, ParseRequest
+from tests.waiting import until
 
 HOSTILE = "tests.integration.parser.hostile_worker"
 LIMITS = Limits(timeout_s=60, max_rss_bytes=300_000_000, niceness=0)
@@ -36,12 +37,6 @@ def children() -> set[int]:
 
 def gone(pid: int) -> bool:
     return not psutil.pid_exists(pid) or psutil.Process(pid).status() == psutil.STATUS_ZOMBIE
-
-
-async def until(reached: Callable[[], bool]) -> None:
-    async with asyncio.timeout(10):
-        while not reached():  # noqa: ASYNC110 - it happens in another process
-            await asyncio.sleep(0.01)
 
 
 @pytest.fixture

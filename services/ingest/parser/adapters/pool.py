@@ -1,7 +1,6 @@
 """`DocumentParser` over a small pool of child processes."""
 
 import asyncio
-import tempfile
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -18,6 +17,7 @@ from services.ingest.parser.adapters.child import (
     Limits,
     MemoryLimitError,
 )
+from services.ingest.parser.adapters.scratch import scratch_folder, sweep_scratch
 from services.ingest.parser.domain.refusals import refusal
 from services.ingest.parser.ports import Parsed, ParseRequest
 from services.ingest.parser.worker import DOCUMENT_FILE, TEXT_FILE
@@ -42,18 +42,18 @@ class ParserPool:
 
     async def parse(self, source: AsyncIterator[bytes], request: ParseRequest) -> Parsed:
         async with self._urgent_slot if request.urgent else self._slots:
-            with tempfile.TemporaryDirectory(prefix="sluice-parse-") as folder:
-                path = Path(folder) / f"source{_safe_suffix(request.name)}"
+            with scratch_folder() as folder:
+                path = folder / f"source{_safe_suffix(request.name)}"
                 await _save(source, path)
                 task = {
                     "source": str(path),
                     "name": request.name,
                     "media_type": request.media_type,
                     "max_chars": self._limits.max_chars,
-                    "out": folder,
+                    "out": str(folder),
                 }
                 answer = await self._answer(task)
-                return await asyncio.to_thread(_parsed, answer, Path(folder))
+                return await asyncio.to_thread(_parsed, answer, folder)
 
     async def close(self) -> None:
         """Kill every child. Calls still running fail."""
@@ -102,6 +102,7 @@ async def open_pool(
     size: int, limits: Limits, *, worker: str = WORKER
 ) -> AsyncIterator[ParserPool]:
     """A pool whose children end with the block."""
+    await asyncio.to_thread(sweep_scratch)
     pool = ParserPool(size, limits, worker=worker)
     try:
         yield pool

@@ -55,7 +55,7 @@ def read_with_tika(path: Path, max_chars: int) -> ParsedDocument:
     Raises: PermanentError with one of the reasons in `refusals`.
     """
     if is_strict(path):
-        with tempfile.TemporaryDirectory(prefix="sluice-ooxml-") as folder:
+        with tempfile.TemporaryDirectory(dir=path.parent) as folder:
             common = Path(folder) / path.name
             _convert(path, common)
             return _read(common, max_chars)

@@ -73,6 +73,8 @@ def test_markdown_structure() -> None:
         ("paragraph", "---"),
     ]
     assert heading_title("# 标题 #") == "标题"
+    assert heading_title("## About C#") == "About C#"
+    assert heading_title("C#") == "C#"
     assert heading_title("Setext\n------") == "Setext"
 
 

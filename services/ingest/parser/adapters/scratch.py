@@ -1,0 +1,30 @@
+"""Folders for files being read. What a killed parser left is removed by the next one."""
+
+import os
+import shutil
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import psutil
+
+_PREFIX = "sluice-parse-"
+
+
+@contextmanager
+def scratch_folder(root: Path | None = None) -> Iterator[Path]:
+    """An empty folder (below the system's temporary folder unless `root` says where)."""
+    with tempfile.TemporaryDirectory(prefix=f"{_PREFIX}{os.getpid()}-", dir=root) as folder:
+        yield Path(folder)
+
+
+def sweep_scratch(root: Path | None = None) -> int:
+    """Remove the folders of parsers that are no more; returns how many."""
+    count = 0
+    for folder in Path(root or tempfile.gettempdir()).glob(f"{_PREFIX}*"):
+        owner = folder.name.removeprefix(_PREFIX).partition("-")[0]
+        if owner.isdigit() and not psutil.pid_exists(int(owner)):
+            shutil.rmtree(folder, ignore_errors=True)
+            count += 1
+    return count

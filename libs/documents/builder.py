@@ -21,6 +21,7 @@ class BlockBuilder:
         self._max_chars = max_chars
         self.blocks: list[Block] = []
         self.page: int | None = None
+        self.page_count = 0
 
     def add(
         self, kind: BlockKind, text: str, *, level: int | None = None, verbatim: bool = False
@@ -42,6 +43,11 @@ class BlockBuilder:
             at = self._length
             self.blocks.append(Block(BlockKind.PAGE_BREAK, at, at, self.page))
         self.page = (self.page or 0) + 1
+        self.page_count = max(self.page_count, self.page)
+
+    def page_ends(self) -> None:
+        """What follows is on no page."""
+        self.page = None
 
     @property
     def text(self) -> str:

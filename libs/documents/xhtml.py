@@ -38,6 +38,8 @@ class XhtmlTarget:
         self._pending_name: str | None = None
         self._ignored = 0
         self._in_pre = 0
+        self.slide_starts: list[int] = []  # index of the first block of each slide
+        self.slides_end: int | None = None  # index of the first block after them
         self.table_count = 0
         self.image_count = 0
 
@@ -60,8 +62,16 @@ class XhtmlTarget:
         elif name in _BREAKING or name in {"li", "pre"} or _HEADING.match(name):
             self._flush(self._kind_outside())
             self._in_pre += name == "pre"
-            if name == "div" and style == "page":
-                self._builder.page_break()
+            if name == "div":
+                self._begin_part(style)
+
+    def _begin_part(self, style: str) -> None:
+        if style == "page":
+            self._builder.page_break()
+        elif style == "slide-content" and self.slides_end is None:
+            self.slide_starts.append(len(self._builder.blocks))
+        elif style in {"package-entry", "embedded"} and self.slides_end is None:
+            self.slides_end = len(self._builder.blocks)
 
     def end(self, tag: str | bytes) -> None:  # noqa: ARG002 - the parser closes in order
         name, style = self._open.pop()

@@ -21,6 +21,7 @@ from libs.documents.reflow import reflow
 from libs.documents.xhtml import TooDeepError, XhtmlTarget, read_xhtml
 from services.ingest.parser.domain.ooxml import is_strict, write_transitional
 from services.ingest.parser.domain.refusals import refusal
+from services.ingest.parser.domain.slides import slide_order, slides_as_pages
 
 _READ_BYTES = 64 * 1024
 _MIN_CHARS_PER_PAGE = 10  # fewer on average: the pages are pictures
@@ -85,7 +86,8 @@ def _read(path: Path, max_chars: int) -> ParsedDocument:
     except Exception as exc:  # the binding raises whatever class the native side made
         raise refusal(_reason_of(path, exc)) from exc
     _judge(metadata, builder, target)
-    return _document(metadata, builder, target, max_chars)
+    builder = _arranged(path, metadata, builder, target, max_chars)
+    return _document(metadata, builder, target)
 
 
 def _extractor() -> Any:
@@ -156,11 +158,22 @@ def _only_ciphertext(text: str) -> bool:
     return len(readable) < len(text) and len(readable) < _MIN_CHARS_BESIDE_CIPHERTEXT
 
 
-def _document(
-    metadata: Metadata, builder: BlockBuilder, target: XhtmlTarget, max_chars: int
-) -> ParsedDocument:
-    if _first(metadata, "Content-Type").startswith("application/pdf"):
-        builder = reflow(builder.text, builder.blocks, max_chars)
+def _arranged(
+    path: Path, metadata: Metadata, builder: BlockBuilder, target: XhtmlTarget, max_chars: int
+) -> BlockBuilder:
+    """The blocks as a reader of the original sees them: lines joined, slides in order."""
+    media_type = _first(metadata, "Content-Type")
+    if media_type.startswith("application/pdf"):
+        return reflow(builder.text, builder.blocks, max_chars)
+    starts = target.slide_starts
+    order = slide_order(path) if "presentationml" in media_type else None
+    if starts and order is not None and len(order) == len(starts):
+        end = len(builder.blocks) if target.slides_end is None else target.slides_end
+        return slides_as_pages(builder.text, builder.blocks, starts, end, order, max_chars)
+    return builder
+
+
+def _document(metadata: Metadata, builder: BlockBuilder, target: XhtmlTarget) -> ParsedDocument:
     text, blocks = builder.text, builder.blocks
     if not any(block.kind is BlockKind.HEADING for block in blocks):
         blocks = promote_headings(text, blocks)
@@ -180,18 +193,18 @@ def _warnings(metadata: Metadata, builder: BlockBuilder, target: XhtmlTarget) ->
     for key in ("X-TIKA:warning", "X-TIKA:EXCEPTION:warn", "X-TIKA:EXCEPTION:embedded_exception"):
         for value in metadata.get(key, ()):
             yield value.split("\n")[0][:300]
-    if builder.page is not None:
+    if builder.page_count:
         with_text = {block.page for block in builder.blocks if block.end > block.start}
-        blank = builder.page - len(with_text)
+        blank = builder.page_count - len(with_text - {None})
         if blank > 0:
-            yield f"{blank} of {builder.page} pages have no text (blank or pictures)"
+            yield f"{blank} of {builder.page_count} pages have no text (blank or pictures)"
     if target.image_count:
         yield f"{target.image_count} pictures were not read"
 
 
 def _page_count(metadata: Metadata, builder: BlockBuilder) -> int | None:
-    if builder.page is not None:
-        return builder.page
+    if builder.page_count:
+        return builder.page_count
     for key in ("xmpTPg:NPages", "meta:page-count", "meta:slide-count"):
         value = _first(metadata, key)
         if value.isdigit() and int(value) > 0:

@@ -57,7 +57,7 @@ def recommend_plan(profile: Profile) -> ChunkPlan:
 
 
 def override_plan(plan: ChunkPlan, wanted: Mapping[str, Any] | None) -> ChunkPlan:
-    """The recommended plan with the fields a user asked for.
+    """The recommended plan with the fields a user asked for; the sizes he left open give way.
 
     Raises: PermanentError `bad-plan`.
     """
@@ -65,11 +65,24 @@ def override_plan(plan: ChunkPlan, wanted: Mapping[str, Any] | None) -> ChunkPla
         return plan
     fields = {**asdict(plan), **wanted}
     try:
+        _make_room(fields, wanted)
         fields["strategies"] = tuple(fields["strategies"])
         fields["reasons"] = (*plan.reasons, f"set by the user: {', '.join(sorted(wanted))}")
         return ChunkPlan(**fields)
     except (TypeError, ValueError) as exc:
         raise PermanentError("bad-plan", f"The chunk plan cannot be followed: {exc}.") from exc
+
+
+def _make_room(fields: dict[str, Any], wanted: Mapping[str, Any]) -> None:
+    """Move the sizes that were not asked for, so that child <= table <= parent holds."""
+    sizes = ("child_max_chars", "table_max_chars", "parent_max_chars")
+    for at, size in enumerate(sizes):
+        if size not in wanted:
+            smaller = [wanted[name] for name in sizes[:at] if name in wanted]
+            larger = [wanted[name] for name in sizes[at + 1 :] if name in wanted]
+            fields[size] = min([max([fields[size], *smaller]), *larger])
+    if "parent_min_chars" not in wanted:
+        fields["parent_min_chars"] = min(fields["parent_min_chars"], fields["parent_max_chars"])
 
 
 def requested_fields(stored: Mapping[str, Any] | None) -> dict[str, Any]:

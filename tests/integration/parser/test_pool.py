@@ -52,6 +52,13 @@ async def test_a_child_is_used_again_and_replaced_in_time() -> None:
     assert pids[0] == pids[1] != pids[2] == pids[3]
 
 
+async def test_an_idle_child_ends() -> None:
+    async with open_pool(1, Limits(idle_s=0.05), worker=HOSTILE) as pool:
+        pid = (await parse(pool, "good")).char_count
+        await until(lambda: gone(pid))
+        assert (await parse(pool, "good")).char_count != pid
+
+
 @pytest.mark.parametrize(
     ("name", "reason"),
     [("crash", "parser-crashed"), ("eat", "out-of-memory"), ("garbage", "parser-crashed")],

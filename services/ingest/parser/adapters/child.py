@@ -25,6 +25,7 @@ class Limits:
     max_rss_bytes: int = 1_500_000_000
     max_chars: int = 10_000_000
     files_per_child: int = 200  # then it is replaced, so that leaks stay small
+    idle_s: float = 60.0  # a child without work this long ends: it holds some 300 MB
     niceness: int = 10
 
 

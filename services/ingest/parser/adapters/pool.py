@@ -87,8 +87,15 @@ class ParserPool:
         finally:
             if not child.failed and child.alive and child.files < self._limits.files_per_child:
                 self._idle.append(child)
+                loop = asyncio.get_running_loop()
+                loop.call_later(self._limits.idle_s, self._retire, child, child.files)
             else:
                 await asyncio.shield(child.close())
+
+    def _retire(self, child: Child, files: int) -> None:
+        if child in self._idle and child.files == files:
+            self._idle.remove(child)
+            child.kill()
 
     async def _start(self) -> Child:
         try:

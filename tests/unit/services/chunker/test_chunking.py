@@ -180,6 +180,25 @@ def test_english_gets_larger_children_than_chinese() -> None:
 
 
 @pytest.mark.parametrize(
+    ("wanted", "child", "table", "parent"),
+    [
+        ({}, 60, 120, 300),
+        ({"child_max_chars": 200}, 200, 200, 300),
+        ({"child_max_chars": 900}, 900, 900, 900),
+        ({"parent_max_chars": 100}, 60, 100, 100),
+        ({"parent_max_chars": 50}, 50, 50, 50),
+        ({"table_max_chars": 50}, 50, 50, 300),
+    ],
+)
+def test_sizes_left_open_give_way(
+    wanted: dict[str, int], child: int, table: int, parent: int
+) -> None:
+    plan = override_plan(PLAN, wanted)
+    sizes = (plan.child_max_chars, plan.table_max_chars, plan.parent_max_chars)
+    assert sizes == (child, table, parent)
+
+
+@pytest.mark.parametrize(
     "wanted",
     [{"child_max_chars": 5}, {"strategies": ["magic"]}, {"sizes": 3}, {"parent_max_chars": "x"}],
 )

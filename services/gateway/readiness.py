@@ -13,7 +13,6 @@ from libs.storage.sql import Database, workers
 
 # One fresh, ready process of each; the memory compactor is not here: answers do without it.
 NEEDED = ("ingest", "parser", "chunker", "indexer", "orchestrator", "executor")
-PROBE_TIMEOUT_S = 2.0
 FRESH_S = 1.0  # asked more often, the last finding is good enough
 
 
@@ -21,12 +20,18 @@ class Readiness:
     """Asks SQL who lives, the process itself what it waits for, and search whether it finds."""
 
     def __init__(
-        self, db: Database, health: Health, probe: Callable[[], Awaitable[object]]
+        self,
+        db: Database,
+        health: Health,
+        probe: Callable[[], Awaitable[object]],
+        *,
+        probe_timeout_s: float = 2.0,
     ) -> None:
         """`probe` searches once; it raises TransientError when a search backend is away."""
         self._db = db
         self._health = health
         self._probe = probe
+        self._probe_timeout_s = probe_timeout_s
         self._lock = asyncio.Lock()
         self._found: list[str] = []
         self._found_at = -math.inf
@@ -50,7 +55,7 @@ class Readiness:
 
     async def _search(self) -> list[str]:
         try:
-            async with asyncio.timeout(PROBE_TIMEOUT_S):
+            async with asyncio.timeout(self._probe_timeout_s):
                 await self._probe()
         except (TransientError, TimeoutError):
             return ["search"]

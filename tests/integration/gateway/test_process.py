@@ -7,10 +7,10 @@ import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
-from pathlib import Path
 
 import httpx
 import pytest
+import pytest_asyncio
 
 from libs.contracts import TurnRequested, to_record
 from libs.eventbus import KafkaConnection, Listener, apply_topics
@@ -23,7 +23,7 @@ from services.gateway.readiness import NEEDED
 from tests.broker import free_port, start_broker, stop_broker
 from tests.waiting import until
 
-pytestmark = pytest.mark.integration
+pytestmark = [pytest.mark.integration, pytest.mark.asyncio(loop_scope="module")]
 
 SSE = {"Accept": "text/event-stream"}
 
@@ -52,8 +52,10 @@ class Stack:
         return str((await self.client.post("/v1/conversations")).json()["id"])
 
 
-@pytest.fixture
-async def stack(tmp_path: Path) -> AsyncIterator[Stack]:
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def stack(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Stack]:
+    """One for all tests here, as its start is what takes time; the last test ends it."""
+    tmp_path = tmp_path_factory.mktemp("gateway")
     port, broker_port = free_port(), free_port()
     broker = await start_broker(broker_port)
     bootstrap = f"127.0.0.1:{broker_port}"
@@ -104,7 +106,7 @@ async def _answers(client: httpx.AsyncClient) -> None:
         except httpx.TransportError:
             return False
 
-    await until(so, within_s=60)
+    await until(so, within_s=120)
 
 
 @asynccontextmanager
@@ -148,6 +150,18 @@ async def test_a_question_goes_out_and_its_answer_comes_back_over_the_broker(
     assert "\nstream_gap_events_total 0.0\n" in metrics  # the broker brought them all
 
 
+async def test_what_is_missing_is_named(stack: Stack) -> None:
+    await stack.ready_but_for("search")
+    lacking = {name: stack.others.pop(name) for name in ("parser", "executor")}
+    async with stack.db.work() as sql:
+        await workers.leave(sql, lacking["parser"].id)
+        await workers.beat(sql, lacking["executor"], ["kafka"])
+    await stack.ready_but_for("executor (kafka)", "parser", "search")
+    refused = await stack.client.post("/v1/search", json={"query": "gate"})
+    assert refused.status_code == 503
+    assert refused.headers["retry-after"]
+
+
 async def test_a_stream_outlives_the_broker_and_the_process_ends_in_good_order(
     stack: Stack,
 ) -> None:
@@ -165,18 +179,6 @@ async def test_a_stream_outlives_the_broker_and_the_process_ends_in_good_order(
     stack.gateway.send_signal(signal.SIGTERM)
     async with asyncio.timeout(20):
         assert await stack.gateway.wait() == 0
-
-
-async def test_what_is_missing_is_named(stack: Stack) -> None:
-    await stack.ready_but_for("search")
-    parser, executor = stack.others.pop("parser"), stack.others.pop("executor")
-    async with stack.db.work() as sql:
-        await workers.leave(sql, parser.id)
-        await workers.beat(sql, executor, ["kafka"])
-    await stack.ready_but_for("executor (kafka)", "parser", "search")
-    refused = await stack.client.post("/v1/search", json={"query": "gate"})
-    assert refused.status_code == 503
-    assert refused.headers["retry-after"]
 
 
 def delta(n: int) -> tuple[str, dict[str, str]]:

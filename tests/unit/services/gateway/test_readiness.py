@@ -1,0 +1,68 @@
+"""Readiness: every needed service lives and is ready, and a search finds its way."""
+
+import asyncio
+from pathlib import Path
+
+from libs.kernel import TransientError, new_id, now_us
+from libs.service.health import Health
+from libs.storage.sql import Database, open_database, workers
+from services.gateway.readiness import NEEDED, Readiness
+
+
+async def found() -> None: ...
+
+
+async def away() -> None:
+    raise TransientError("no Milvus")
+
+
+async def silent() -> None:
+    await asyncio.Event().wait()
+
+
+async def beat(db: Database, service: str, *missing: str) -> None:
+    async with db.work() as sql:
+        await workers.beat(sql, workers.Worker(new_id(), service, "h", 1, now_us()), missing)
+
+
+async def test_ready_when_every_service_has_one_ready_process(db: Database) -> None:
+    for service in NEEDED:
+        await beat(db, service)
+    await beat(db, "executor", "kafka")  # another one is still starting
+    assert await Readiness(db, Health(), found).missing() == []
+
+
+async def test_what_lacks_is_named_with_what_it_waits_for(db: Database) -> None:
+    for service in set(NEEDED) - {"chunker", "executor"}:
+        await beat(db, service)
+    await beat(db, "executor", "kafka")
+    await beat(db, "executor", "search index")
+    health = Health()
+    health.report("broker", "kafka")
+    missing = await Readiness(db, health, away).missing()
+    assert missing == ["chunker", "executor (kafka, search index)", "kafka", "search"]
+
+
+async def test_a_search_that_does_not_answer_is_missing_in_time(db: Database) -> None:
+    for service in NEEDED:
+        await beat(db, service)
+    quick = Readiness(db, Health(), silent, probe_timeout_s=0.02)
+    assert await quick.missing() == ["search"]
+
+
+async def test_without_sql_nothing_is_known_but_that(tmp_path: Path) -> None:
+    db = open_database(f"sqlite+aiosqlite:///{tmp_path / 'without-tables.db'}")
+    assert await Readiness(db, Health(), found).missing() == ["sql"]
+    await db.close()
+
+
+async def test_many_askers_are_one_look(db: Database) -> None:
+    looks: list[int] = []
+
+    async def look() -> None:
+        looks.append(1)
+
+    ready = Readiness(db, Health(), look)
+    answers = await asyncio.gather(*(ready.missing() for _ in range(20)))
+    assert len(looks) == 1
+    assert all(answer == sorted(NEEDED) for answer in answers)

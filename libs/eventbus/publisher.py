@@ -12,6 +12,7 @@ from libs.eventbus.closing import close_client
 from libs.kernel import TransientError, stable_partition
 from libs.observability.metrics import EVENTBUS_PUBLISHED
 
+PROBE_TIMEOUT_S = 5.0
 RENEW_GRACE_S = 1.0  # an old producer's last words; what they carried is sent again
 
 
@@ -91,6 +92,16 @@ class KafkaPublisher:
         producer, self._producer = self._producer, None
         if producer is not None:
             await close_client(producer, self._timeout_s)
+
+    async def answers(self) -> bool:
+        """Whether the broker is there now. What is known of its topics is fresh afterwards, too."""
+        if self._producer is None:
+            return False
+        try:
+            async with asyncio.timeout(PROBE_TIMEOUT_S):
+                return bool(await self._producer.client.force_metadata_update())
+        except (KafkaError, OSError, TimeoutError):
+            return False
 
     async def send(self, record: OutgoingRecord) -> Position:
         outcome = (await self.send_many([record]))[0]

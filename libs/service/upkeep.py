@@ -51,7 +51,8 @@ class Upkeep:
             for work in (self._connect_sql, self._connect_broker, self._relay.run):
                 tasks.create_task(work())
             await self.sql_there.wait()
-            for work in (self._beat, Sweep(self._db, self._relay).run, self.epoch.run):
+            sweep = Sweep(self._db, self._relay)
+            for work in (self._beat, self._probe_broker, sweep.run, self.epoch.run):
                 tasks.create_task(work())
 
     async def drain(self) -> None:
@@ -95,13 +96,21 @@ class Upkeep:
             await ensure_epoch(self._bootstrap, self._db)
             await self.epoch.refresh()
 
+    async def _probe_broker(self) -> None:
+        await self.broker_there.wait()
+        while True:
+            await asyncio.sleep(HEARTBEAT_S)
+            self.health.report("broker", None if await self._kafka.answers() else "kafka")
+
     async def _beat(self) -> None:
         while True:
             self.health.changed.clear()
             try:
                 async with self._db.work() as sql:
                     await beat(sql, self.worker, self.health.missing)
+                self.health.report("sql", None)
             except TransientError as exc:
+                self.health.report("sql", "sql")
                 log.warning("heartbeat_not_written", error=str(exc))
             with suppress(TimeoutError):
                 async with asyncio.timeout(HEARTBEAT_S):

@@ -117,6 +117,7 @@ async def test_nothing_is_lost_and_everybody_goes_on(settings: PlatformSettings)
         await work.submit(range(20, 60))
         await stop_broker(broker)
         await work.submit(range(60, 80))  # committed while there is no broker
+        await until(lambda: "kafka" in platform.health.missing, within_s=20)
         work.gate.set()
         broker = await new_broker(settings, platform)
         await until(lambda: len(work.effects) == 80, within_s=40)

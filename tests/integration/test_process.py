@@ -5,6 +5,8 @@ import os
 import signal
 import sqlite3
 import sys
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from pathlib import Path
 
 import pytest
@@ -32,11 +34,23 @@ run(main, "parser")
 """
 
 
-async def start(home: Path, bootstrap: str, **env: str) -> asyncio.subprocess.Process:
+PATIENCE_S = 90  # a start imports much, which takes long while other suites run beside
+
+
+@asynccontextmanager
+async def started(
+    home: Path, bootstrap: str, **env: str
+) -> AsyncIterator[asyncio.subprocess.Process]:
     settings = {"SLUICE_HOME": str(home), "KAFKA_BOOTSTRAP": bootstrap, **env}
-    return await asyncio.create_subprocess_exec(
+    process = await asyncio.create_subprocess_exec(
         sys.executable, "-c", PROGRAM, env=os.environ | settings, stderr=asyncio.subprocess.PIPE
     )
+    try:
+        yield process
+    finally:
+        if process.returncode is None:
+            process.kill()
+            await process.wait()
 
 
 def worker(home: Path) -> tuple[bool, str] | None:
@@ -50,57 +64,68 @@ def worker(home: Path) -> tuple[bool, str] | None:
 
 
 async def until_it_says(home: Path, wanted: tuple[bool, str]) -> None:
-    await until(lambda: worker(home) == wanted, within_s=60)
+    await until(lambda: worker(home) == wanted, within_s=PATIENCE_S)
 
 
 async def stop(process: asyncio.subprocess.Process) -> str:
     process.send_signal(signal.SIGTERM)
-    _, log = await asyncio.wait_for(process.communicate(), 15)
+    return await end_of(process, within_s=15)
+
+
+async def end_of(process: asyncio.subprocess.Process, *, within_s: float) -> str:
+    _, log = await asyncio.wait_for(process.communicate(), within_s)
     return log.decode()
+
+
+PREPARE = """
+import asyncio, sys
+from libs.eventbus.preparation import prepare_broker
+from libs.storage.sql import open_database
+
+async def main():
+    db = open_database(sys.argv[2])
+    await prepare_broker(sys.argv[1], db, embedded=True)
+    await db.close()
+
+asyncio.run(main())
+"""
+
+
+async def prepare(home: Path, bootstrap: str) -> None:
+    url = f"sqlite+aiosqlite:///{home / 'sluice.db'}"
+    preparing = await asyncio.create_subprocess_exec(sys.executable, "-c", PREPARE, bootstrap, url)
+    assert await preparing.wait() == 0
 
 
 async def test_it_waits_for_the_broker_by_name_and_then_gets_ready(tmp_path: Path) -> None:
     port = free_port()
-    process = await start(tmp_path, f"127.0.0.1:{port}")
-    await until_it_says(tmp_path, (False, '["kafka"]'))
-    broker = await start_broker(port)
-    try:
-        await until_it_says(tmp_path, (False, '["kafka", "topics"]'))
-        preparing = await asyncio.create_subprocess_exec(
-            sys.executable,
-            "-c",
-            "import asyncio, sys\n"
-            "from libs.eventbus.preparation import prepare_broker\n"
-            "from libs.storage.sql import open_database\n"
-            "async def main():\n"
-            "    db = open_database(sys.argv[2])\n"
-            "    await prepare_broker(sys.argv[1], db, embedded=True)\n"
-            "    await db.close()\n"
-            "asyncio.run(main())",
-            f"127.0.0.1:{port}",
-            f"sqlite+aiosqlite:///{tmp_path / 'sluice.db'}",
-        )
-        assert await preparing.wait() == 0
-        await until_it_says(tmp_path, (True, "[]"))
-        log = await stop(process)
-    finally:
-        await stop_broker(broker)
+    bootstrap = f"127.0.0.1:{port}"
+    async with started(tmp_path, bootstrap) as process:
+        await until_it_says(tmp_path, (False, '["kafka"]'))
+        broker = await start_broker(port)
+        try:
+            await until_it_says(tmp_path, (False, '["kafka", "topics"]'))
+            await prepare(tmp_path, bootstrap)
+            await until_it_says(tmp_path, (True, "[]"))
+            log = await stop(process)
+        finally:
+            await stop_broker(broker)
     assert process.returncode == 0, log
     assert worker(tmp_path) is None
 
 
 async def test_it_can_be_stopped_while_it_waits(tmp_path: Path) -> None:
-    process = await start(tmp_path, f"127.0.0.1:{free_port()}")
-    await until_it_says(tmp_path, (False, '["kafka"]'))
-    log = await stop(process)
+    async with started(tmp_path, f"127.0.0.1:{free_port()}") as process:
+        await until_it_says(tmp_path, (False, '["kafka"]'))
+        log = await stop(process)
     assert process.returncode == 0, log
 
 
 async def test_a_busy_health_port_ends_it_with_one_clear_line(tmp_path: Path) -> None:
     async with running_broker() as bootstrap:  # its port is one that is in use
         port = bootstrap.split(":")[1]
-        process = await start(tmp_path, bootstrap, SLUICE_HEALTH_PORT=port)
-        _, log = await asyncio.wait_for(process.communicate(), 20)
+        async with started(tmp_path, bootstrap, SLUICE_HEALTH_PORT=port) as process:
+            log = await end_of(process, within_s=PATIENCE_S)
     assert process.returncode == 1
-    assert f"port {port} on 127.0.0.1 is in use" in log.decode()
-    assert "SLUICE_HEALTH_PORT" in log.decode()
+    assert f"port {port} on 127.0.0.1 is in use" in log
+    assert "SLUICE_HEALTH_PORT" in log

@@ -7,6 +7,7 @@ from pydantic import BaseModel, ConfigDict, Field, StringConstraints, model_vali
 
 from libs.storage.sql.document_states import DocumentState
 
+_USUAL_PARENT_MAX_CHARS = 2200  # what is recommended
 _NO_CONTROLS = r"^[^\x00-\x1f\x7f]*$"
 Label = Annotated[
     str, StringConstraints(strip_whitespace=True, max_length=64, pattern=_NO_CONTROLS)
@@ -36,6 +37,8 @@ class PlanRequest(BaseModel):
         given = [size for size in sizes if size is not None]
         if given != sorted(given):
             raise ValueError("child_max_chars <= table_max_chars <= parent_max_chars must hold")
+        if (self.parent_min_chars or 0) > (self.parent_max_chars or _USUAL_PARENT_MAX_CHARS):
+            raise ValueError("parent_min_chars <= parent_max_chars must hold: set both")
         return self
 
     def fields(self) -> dict[str, Any]:

@@ -18,7 +18,7 @@ class BlockBuilder:
     def __init__(self, max_chars: int = 50_000_000) -> None:
         self._parts: list[str] = []
         self._length = 0
-        self._max_chars = max_chars
+        self.max_chars = max_chars
         self.blocks: list[Block] = []
         self.page: int | None = None
         self.page_count = 0
@@ -55,6 +55,6 @@ class BlockBuilder:
 
     def _append(self, text: str) -> None:
         self._length += len(text)
-        if self._length > self._max_chars:
+        if self._length > self.max_chars:
             raise TooLongError
         self._parts.append(text)

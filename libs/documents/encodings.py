@@ -10,6 +10,7 @@ from libs.documents.normalise import REPLACEMENT, replacement_share
 from libs.kernel import PermanentError
 
 MAX_REPLACEMENT_SHARE = 0.01
+MAX_CONTROL_SHARE = 0.01
 _SAMPLE_BYTES = 200_000
 
 _BOMS = (  # UTF-32 first: its mark begins with that of UTF-16
@@ -21,6 +22,8 @@ _BOMS = (  # UTF-32 first: its mark begins with that of UTF-16
 )
 _EAST_ASIAN = ("gb18030", "big5", "cp932")
 _OTHERS = ("euc_jp", "euc_kr", "cp1251", "cp866", "koi8_r", "cp1252")
+_WIDE = ("utf-16", "utf-32")
+_CONTROLS = re.compile(rb"[\x00-\x08\x0e-\x1a\x1c-\x1f]")
 _HAN = re.compile("[\u4e00-\u9fff]")
 _KANA = re.compile("[\u3041-\u30ff]")
 _UNLIKELY = re.compile("[\u0080-\u009f\ue000-\uf8ff\ufffd]")
@@ -44,7 +47,7 @@ def decode_text(data: bytes) -> Decoded:
         if data.startswith(bom):
             return _checked(Decoded(data.decode(encoding, "replace"), encoding))
     found = _utf_without_mark(data) or _east_asian(data) or _detected(data)
-    if found is None:
+    if found is None or (not found.startswith(_WIDE) and _is_binary(data)):
         raise _undecodable()
     return _checked(Decoded(data.decode(found, "replace"), found))
 
@@ -59,9 +62,9 @@ def _utf_without_mark(data: bytes) -> str | None:
         return "utf-32-le"
     if zeros[0] > 0.9 * quarter and zeros[1] > 0.9 * quarter:
         return "utf-32-be"
-    if zeros[1] + zeros[3] > 0.6 * quarter and zeros[0] + zeros[2] < 0.1 * quarter:
+    if min(zeros[1], zeros[3]) > 0.3 * quarter and zeros[0] + zeros[2] < 0.1 * quarter:
         return "utf-16-le"
-    if zeros[0] + zeros[2] > 0.6 * quarter and zeros[1] + zeros[3] < 0.1 * quarter:
+    if min(zeros[0], zeros[2]) > 0.3 * quarter and zeros[1] + zeros[3] < 0.1 * quarter:
         return "utf-16-be"
     return "utf-8" if _fits(data, "utf-8") else None
 
@@ -103,6 +106,12 @@ def _detected(data: bytes) -> str | None:
 def _plausible(data: bytes, encoding: str) -> bool:
     text = data[:_SAMPLE_BYTES].decode(encoding, "replace")
     return len(_UNLIKELY.findall(text)) <= 0.01 * len(text)
+
+
+def _is_binary(data: bytes) -> bool:
+    """Whether there are too many control characters for a text in any encoding of bytes."""
+    sample = data[:_SAMPLE_BYTES]
+    return len(_CONTROLS.findall(sample)) > MAX_CONTROL_SHARE * len(sample)
 
 
 def _fits(data: bytes, encoding: str) -> bool:

@@ -5,7 +5,7 @@ from collections.abc import Iterable
 
 from lxml import etree
 
-from libs.documents.builder import BlockBuilder
+from libs.documents.builder import BlockBuilder, TooLongError
 from libs.documents.model import BlockKind
 from libs.documents.tables import join_rows
 
@@ -37,6 +37,7 @@ class XhtmlTarget:
         self._table_depth = 0
         self._pending_name: str | None = None
         self._ignored = 0
+        self._pending_chars = 0  # since the last block
         self._in_pre = 0
         self.slide_starts: list[int] = []  # index of the first block of each slide
         self.slides_end: int | None = None  # index of the first block after them
@@ -97,6 +98,9 @@ class XhtmlTarget:
         if not self._ignored:
             text = str(data)
             flowing = self._flowing and not self._in_pre
+            self._pending_chars += len(text)
+            if self._pending_chars > self._builder.max_chars:
+                raise TooLongError
             self._text.append(text.replace("\n", " ") if flowing else text)
 
     def comment(self, text: str | bytes) -> None:
@@ -112,6 +116,7 @@ class XhtmlTarget:
     def _flush(self, kind: BlockKind, level: int | None = None) -> None:
         text = "".join(self._text)
         self._text.clear()
+        self._pending_chars = 0
         if not text.strip():
             return
         if self._pending_name is not None:

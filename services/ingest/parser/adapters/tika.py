@@ -40,6 +40,7 @@ _MAIL_FIELDS = {
 }
 _PGP_MESSAGE = re.compile("-----BEGIN PGP MESSAGE-----.*?-----END PGP MESSAGE-----", re.DOTALL)
 _MIN_CHARS_BESIDE_CIPHERTEXT = 400
+_FAILURES = ("X-TIKA:EXCEPTION:warn", "X-TIKA:EXCEPTION:embedded_exception")
 _TOO_DEEP = re.compile(r"levels of (?:XML element|package entry) nesting|zip bomb", re.IGNORECASE)
 _NO_TEXT_TYPES = re.compile(r"^(?:image|audio|video|font|model)/")
 _ARCHIVE_TYPES = re.compile(
@@ -147,7 +148,8 @@ def _judge(metadata: Metadata, builder: BlockBuilder, target: XhtmlTarget) -> No
     if media_type == "application/pdf" and visible < _MIN_CHARS_PER_PAGE * (pages or 1):
         raise refusal("no-text-layer")
     if not visible:
-        raise refusal("no-text-layer" if target.image_count else "empty")
+        failed = any(metadata.get(key) for key in _FAILURES)
+        raise refusal("corrupt" if failed else "no-text-layer" if target.image_count else "empty")
     if _only_ciphertext(builder.text):
         raise refusal("encrypted")
 
@@ -190,7 +192,7 @@ def _document(metadata: Metadata, builder: BlockBuilder, target: XhtmlTarget) ->
 
 
 def _warnings(metadata: Metadata, builder: BlockBuilder, target: XhtmlTarget) -> Iterator[str]:
-    for key in ("X-TIKA:warning", "X-TIKA:EXCEPTION:warn", "X-TIKA:EXCEPTION:embedded_exception"):
+    for key in ("X-TIKA:warning", *_FAILURES):
         for value in metadata.get(key, ()):
             yield value.split("\n")[0][:300]
     if builder.page_count:

@@ -51,3 +51,7 @@ def test_bytes_that_are_no_text_are_refused() -> None:
     noise = bytes((n * 7919 + n // 3 * 31) % 256 for n in range(5000))
     with pytest.raises(PermanentError, match="undecodable-text"):
         decode_text(codecs.BOM_UTF8 + noise)
+    with pytest.raises(PermanentError, match="undecodable-text"):
+        decode_text(noise)
+    with pytest.raises(PermanentError, match="undecodable-text"):
+        decode_text(b"abc\0" * 1000)

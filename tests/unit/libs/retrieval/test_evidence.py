@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from libs.retrieval.evidence import Block, window
+from libs.retrieval.evidence import Block, window, within_budget
 from libs.retrieval.types import Hit, Scores
 from libs.storage.sql.hydration import StoredText
 
@@ -48,3 +48,12 @@ def test_too_little_room_gives_nothing_unless_the_parent_fits() -> None:
     short = Block("d", "n", StoredText("p", "short", 0, 5, None, ()), [])
     assert window(short, 5) is not None
     assert window(short, 4) is None
+
+
+def test_one_parent_may_fill_the_room_but_several_share_it() -> None:
+    alone = within_budget([block((0, 10))], 900, 2_200)
+    assert [len(cut.text) for _, cut in alone] == [900]
+    other = Block("d2", "n", StoredText("p2", TEXT[::-1] + "别的内容", 0, 1_004, None, ()), [])
+    other.hits.extend(block((0, 10)).hits)
+    shared = within_budget([block((0, 10)), other], 900, 2_200)
+    assert [len(cut.text) for _, cut in shared] == [450, 450]

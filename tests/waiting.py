@@ -20,7 +20,7 @@ async def until(
 
 
 async def eventually(
-    attempt: Callable[[], Awaitable[T]], *, on: type[Exception], within_s: float = 30.0
+    attempt: Callable[[], Awaitable[T]], *, on: type[Exception], within_s: float = 120.0
 ) -> T:
     """The first result of `attempt`, tried again while it raises `on`."""
     async with asyncio.timeout(within_s):

@@ -1,0 +1,46 @@
+"""An indexer serves only on stores that find what they are given, in both languages."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+from libs.documents.analysis import has_han
+from libs.kernel import TransientError
+from libs.storage.ports import IndexRow
+from libs.storage.sql.active_index import ActiveIndex, read_or_make
+from services.indexer.startup import PROBE_TENANT, prepare, wanted_index
+from tests.fakes_search import FakeEmbedder, FakeKeywords, FakeVectors
+from tests.library import sqlite
+
+
+class KeywordsWithoutChinese(FakeKeywords):
+    """A backend whose Chinese terms are lost on the way."""
+
+    async def upsert(self, name: str, rows: Sequence[IndexRow]) -> None:
+        await super().upsert(name, [row for row in rows if not has_han("".join(row.terms))])
+
+
+async def test_the_active_index_is_made_once_and_probed_without_a_trace(tmp_path: Path) -> None:
+    vectors, keywords = FakeVectors(), FakeKeywords()
+    async with sqlite(tmp_path) as db:
+        active = await prepare(db, FakeEmbedder(), vectors, keywords)
+        assert active == await prepare(db, FakeEmbedder(), vectors, keywords)
+    assert active == wanted_index(FakeEmbedder())
+    assert await vectors.count(active.vector_collection, PROBE_TENANT) == 0
+    assert await keywords.count(active.keyword_index, PROBE_TENANT) == 0
+
+
+async def test_a_store_that_is_away_or_loses_a_language_is_not_served_on(tmp_path: Path) -> None:
+    async with sqlite(tmp_path) as db:
+        with pytest.raises(TransientError, match="does not find its zh probe"):
+            await prepare(db, FakeEmbedder(), FakeVectors(), KeywordsWithoutChinese())
+        with pytest.raises(TransientError, match="away"):
+            await prepare(db, FakeEmbedder(), FakeVectors(away=True), FakeKeywords())
+
+
+async def test_vectors_of_another_model_are_not_mixed_in(tmp_path: Path) -> None:
+    async with sqlite(tmp_path) as db:
+        await read_or_make(db, ActiveIndex("other-model", "vectors", "keywords"))
+        with pytest.raises(TransientError, match="made with other-model"):
+            await prepare(db, FakeEmbedder(), FakeVectors(), FakeKeywords())

@@ -7,7 +7,7 @@ from typing import Any
 
 from sqlalchemy import RowMapping, insert, select
 
-from libs.kernel import ConflictError, now_us
+from libs.kernel import SluiceError, now_us
 from libs.storage.keys import original_key
 from libs.storage.sql.document_events import lane_of, uploaded_event
 from libs.storage.sql.document_states import DocumentState
@@ -39,7 +39,7 @@ class Outcome(StrEnum):
     KNOWN = "known"
 
 
-class ReusedKeyError(ConflictError):
+class ReusedKeyError(SluiceError):
     """An Idempotency-Key came back with another file."""
 
 
@@ -49,10 +49,10 @@ async def take_in(
     """Make the file a document, or find the one that has its content, and announce it if new.
 
     Safe under concurrent uploads of the same content: the second one finds the first's document,
-    or fails on the unique content key (IntegrityError) and finds it when tried again.
+    or fails on the unique content key (ConflictError) and finds it when tried again.
     Unless the outcome is CREATED the caller's stored file is not referenced by anything.
 
-    Raises: ReusedKeyError.
+    Raises: ReusedKeyError; ConflictError: somebody was faster, try again.
     """
     if idempotency_key is not None:
         replayed = await _replayed(sql, tenant, idempotency_key)

@@ -15,10 +15,9 @@ import orjson
 from fastapi.exceptions import RequestValidationError
 from pydantic import ValidationError
 from sqlalchemy import RowMapping
-from sqlalchemy.exc import IntegrityError
 from starlette.requests import Request
 
-from libs.kernel import Principal, TransientError, new_id
+from libs.kernel import ConflictError, Principal, TransientError, new_id
 from libs.storage.keys import document_prefix, original_key
 from libs.storage.sql.uploads import Outcome, ReusedKeyError, StoredFile, take_in
 from libs.web import clean_name, invalid, too_large
@@ -113,7 +112,7 @@ async def _take_in(
     ingest: Ingest, tenant: str, file: StoredFile, idempotency_key: str | None
 ) -> tuple[RowMapping, Outcome]:
     for _ in range(_TRIES - 1):
-        with suppress(IntegrityError):
+        with suppress(ConflictError):
             return await _take_in_once(ingest, tenant, file, idempotency_key)
     return await _take_in_once(ingest, tenant, file, idempotency_key)
 

@@ -4,12 +4,17 @@ import asyncio
 import hashlib
 import json
 from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import replace
 from typing import Any
 
 import pytest
 from starlette.types import Message
 
 from libs.contracts import DocumentUploaded
+from libs.kernel import ConflictError
+from libs.storage.sql import Database, UnitOfWork
+from services.ingest.api.deps import Ingest
 from tests.unit.services.ingest.api.conftest import MAX_UPLOAD_BYTES, World, assert_problem
 
 URL = "/v1/documents"
@@ -53,6 +58,28 @@ async def test_concurrent_uploads_of_one_content_make_one_document(world: World)
     assert len({body["id"] for body in bodies}) == 1
     assert len(world.objects.objects) == 1
     assert len(await world.events()) == 1
+
+
+class RacedDatabase(Database):
+    """The first unit of work loses against another upload of the same content."""
+
+    lost = False
+
+    @asynccontextmanager
+    async def work(self) -> AsyncIterator[UnitOfWork]:
+        async with super().work() as sql:
+            yield sql
+            if not self.lost:
+                self.lost = True
+                raise ConflictError("content_key is not unique")
+
+
+async def test_the_loser_of_a_race_finds_the_winners_document(world: World) -> None:
+    ingest: Ingest = world.app.state.ingest
+    first = await world.upload()
+    world.app.state.ingest = replace(ingest, db=RacedDatabase(world.db.engine))
+    assert await world.upload() == first
+    assert len(world.objects.objects) == 1
 
 
 async def test_failed_content_is_tried_again(world: World) -> None:

@@ -147,11 +147,11 @@ async def _gone(_request: Request, _exc: Exception) -> JSONResponse:
 async def _unavailable(request: Request, exc: Exception) -> JSONResponse:
     trace_id = _trace_id()
     _log.warning("request_unavailable", path=request.url.path, error=repr(exc), trace_id=trace_id)
-    waits = _sentence(exc) if isinstance(exc, TransientError) else "The database did not answer."
-    return problem(
+    return problem(  # the error itself may name hosts and statements: it is for the log
         503,
         "unavailable",
-        f"{waits} Try again in a moment.",
+        "A part that this needs does not answer; /ready names what is missing. "
+        "Try again in a moment.",
         headers={"Retry-After": str(RETRY_AFTER_S)},
         trace_id=trace_id,
     )

@@ -17,7 +17,7 @@ FAULTS: dict[str, Exception] = {
     "missing": NotFoundError("there is no x"),
     "conflict": ConflictError("it ended"),
     "permanent": PermanentError("too-odd", "make it even"),
-    "away": TransientError("the object store does not answer"),
+    "away": TransientError("SQL is away: secret.host:3306"),
     "sql": OperationalError("SELECT secret", {}, Exception("db at /secret/path")),
     "bug": RuntimeError("secret internals"),
     "limited": rate_limited("Slow down.", retry_after_s=7),

@@ -1,15 +1,29 @@
 """`CallLog` on SQL."""
 
+from typing import Any
+
 import structlog
-from sqlalchemy import insert
+from sqlalchemy import func, insert, select
 from sqlalchemy.exc import SQLAlchemyError
 
 from libs.kernel import SluiceError, new_id, now_us
 from libs.models.ports import ModelCall
-from libs.storage.sql import Database
+from libs.storage.sql import Database, UnitOfWork
 from libs.storage.sql.tables import model_calls
 
 log = structlog.get_logger(__name__)
+
+
+async def usage_of(sql: UnitOfWork, turn_id: str) -> dict[str, Any]:
+    """What the models cost that worked on a turn, its plan included."""
+    row = await sql.first(
+        select(
+            func.count().label("model_calls"),
+            func.coalesce(func.sum(model_calls.c.prompt_tokens), 0).label("prompt_tokens"),
+            func.coalesce(func.sum(model_calls.c.completion_tokens), 0).label("completion_tokens"),
+        ).where(model_calls.c.turn_id == turn_id)
+    )
+    return {name: int(value) for name, value in row.items()} if row else {}
 
 
 class SqlCallLog:

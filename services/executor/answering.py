@@ -142,11 +142,6 @@ class Opening:
 
 def _usage(model: ChatModel, end: ChatDelta, unknown_count: int) -> dict[str, Any]:
     usage: dict[str, Any] = {"model": model.name, "unknown_citations": unknown_count}
-    if end.usage is not None:
-        usage |= {
-            "prompt_tokens": end.usage.prompt_tokens,
-            "completion_tokens": end.usage.completion_tokens,
-        }
     if end.finish_reason == "length":
         usage["cut_at_limit"] = True
     return usage

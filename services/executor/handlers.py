@@ -6,19 +6,18 @@ from functools import partial
 import structlog
 from sqlalchemy import RowMapping
 
-from libs.contracts import TurnControl, TurnPlanned
+from libs.contracts import TurnPlanned
 from libs.eventbus import Failure, Subscriptions
-from libs.kernel import ConflictError, NotFoundError, now_us
-from libs.observability.metrics import TURN_SECONDS
+from libs.kernel import ConflictError, NotFoundError
 from libs.service.turn_journal import FanOut, TurnJournal
 from libs.storage.sql import Database, UnitOfWork
 from libs.storage.sql.memories import load_memory
-from libs.storage.sql.turn_events import last_seq
+from libs.storage.sql.turn_events import has_standing_text, last_seq
 from libs.storage.sql.turns import Outcome, history, load_conversation, load_turn
 from services.executor.cancellation import RunningTurns, TurnCancelledError
 from services.executor.domain.prompt import Background
 from services.executor.ports import Leases
-from services.executor.run import Tools, TurnRun
+from services.executor.run import Standing, Tools, TurnRun
 
 log = structlog.get_logger(__name__)
 
@@ -47,33 +46,30 @@ async def execute_turn(event: TurnPlanned, deps: Deps) -> None:
             return
         try:
             async with deps.db.reading() as sql:
-                turn = await load_turn(sql, event.tenant, event.turn_id)
-                seq = await last_seq(sql, event.turn_id)
-                background = await _background(sql, turn)
+                standing = await _standing(sql, event)
         except NotFoundError:
             log.warning("unknown_turn_dropped", turn_id=event.turn_id)
             return
-        if turn["state"] != "planned":
+        if standing.turn["state"] != "planned":
             return
-        await _run(event, turn, _journal(event, deps, seq), background, deps)
-        TURN_SECONDS.labels("done").observe((now_us() - turn["created_at"]) / 1e6)
+        try:
+            await _run(event, standing, deps)
+        except ConflictError as exc:
+            log.info("turn_left_to_another", turn_id=event.turn_id, why=str(exc))
 
 
-async def _run(
-    event: TurnPlanned, turn: RowMapping, journal: TurnJournal, background: Background, deps: Deps
-) -> None:
+async def _run(event: TurnPlanned, standing: Standing, deps: Deps) -> None:
+    """Raises: ConflictError (overtaken, or ended meanwhile), TransientError."""
+    journal = _journal(event, deps, standing.seq)
     async with deps.running.running(event.tenant, event.turn_id) as stop:
-        run = TurnRun(turn, event.plan, journal, stop, deps.tools, background)
-        if turn["cancel_requested"]:
+        run = TurnRun(event.plan, standing, journal, stop, deps.tools)
+        if standing.turn["cancel_requested"]:
             stop.stop()
         try:
             stop.check()
             await run.execute()
         except TurnCancelledError:
-            async with journal.step() as step:
-                await step.finish(Outcome("cancelled", answer="".join(run.said)))
-        except ConflictError as exc:
-            log.info("turn_left_to_another", turn_id=event.turn_id, why=str(exc))
+            await run.cancelled()
 
 
 async def turn_failed(event: TurnPlanned, failure: Failure, deps: Deps) -> None:
@@ -91,9 +87,15 @@ def subscriptions(deps: Deps) -> Subscriptions:
     )
 
 
-async def stop_turn(event: TurnControl, deps: Deps) -> None:
-    """The broadcast that a turn was cancelled; only whoever runs it cares."""
-    await deps.running.on_control(event)
+async def _standing(sql: UnitOfWork, event: TurnPlanned) -> Standing:
+    """Raises: NotFoundError."""
+    turn = await load_turn(sql, event.tenant, event.turn_id)
+    return Standing(
+        turn,
+        await last_seq(sql, event.turn_id),
+        await has_standing_text(sql, event.turn_id),
+        await _background(sql, turn),
+    )
 
 
 async def _background(sql: UnitOfWork, turn: RowMapping) -> Background:

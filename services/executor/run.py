@@ -8,7 +8,10 @@ from sqlalchemy import RowMapping
 
 from libs.contracts import ConversationExecutionPlan, ExecutionMode
 from libs.documents.language import language_of
+from libs.kernel import now_us
+from libs.models.call_log import usage_of
 from libs.models.ports import ChatModel, Purpose
+from libs.observability.metrics import TURN_FIRST_DELTA_SECONDS, TURN_SECONDS
 from libs.retrieval.types import Evidence
 from libs.service.turn_journal import TurnJournal
 from libs.storage.sql.turns import Outcome, checkpoint
@@ -37,6 +40,16 @@ class Tools:
     answer_max_tokens: int = 800
 
 
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """Where a turn stands when an executor takes it up."""
+
+    turn: RowMapping
+    seq: int  # of its last event
+    has_said: bool  # clients hold text that an executor before this one streamed
+    background: Background
+
+
 class TurnRun:
     """The steps of one turn: start, evidence, answer, end.
 
@@ -48,21 +61,20 @@ class TurnRun:
 
     def __init__(
         self,
-        turn: RowMapping,
         plan: ConversationExecutionPlan,
+        standing: Standing,
         journal: TurnJournal,
         stop: StopSignal,
         tools: Tools,
-        background: Background,
     ) -> None:
-        self._turn = turn
         self._plan = plan
+        self._standing = standing
+        self._turn = turn = standing.turn
         self._journal = journal
         self._stop = stop
         self._tools = tools
-        self._background = background
         self._language = language_of(turn["text"])
-        self.said: list[str] = []
+        self._said: list[str] = []
 
     async def execute(self) -> None:
         """Bring the turn to its end.
@@ -81,8 +93,11 @@ class TurnRun:
         await self._end(answer, evidence)
 
     async def _start(self) -> None:
-        if self._turn["checkpoint"] is not None:
+        if self._standing.has_said:
             await self._restart("taken-over")
+        if self._turn["checkpoint"] is not None:
+            # Any write shows whoever had the turn before that it has another writer now.
+            await self._journal.append(("status", self._status("resumed")))
             return
         status = "asking-back"
         if self._plan.execution_mode is not ExecutionMode.CLARIFY:
@@ -97,11 +112,11 @@ class TurnRun:
         saved = (self._turn["checkpoint"] or {}).get("evidence")
         if saved is not None:
             return thaw(saved)
-        found = await self._stop.unless_stopped(
-            self._tools.evidence.gather(
-                self._turn["tenant"], self._questions(), domains=self._plan.knowledge_domains
-            )
-        )
+        found = await self._gather(self._plan.knowledge_domains)
+        if found.declined and self._plan.knowledge_domains:
+            # A domain narrows where to look first; it is no reason to say that nothing is there.
+            await self._journal.append(("status", self._status("searching-all-domains")))
+            found = await self._gather([])
         async with self._journal.step() as step:
             await step.append(
                 ("evidence", evidence_event(found)), ("status", self._status("answering"))
@@ -109,6 +124,11 @@ class TurnRun:
             saved = {"step": "evidence", "evidence": freeze(found)}
             await checkpoint(step.sql, self._turn["tenant"], self._turn["id"], saved)
         return found
+
+    async def _gather(self, domains: Sequence[str]) -> Evidence:
+        return await self._stop.unless_stopped(
+            self._tools.evidence.gather(self._turn["tenant"], self._questions(), domains=domains)
+        )
 
     async def _answer(self, evidence: Evidence) -> Answer:
         if evidence.declined or not evidence.passages:
@@ -129,7 +149,7 @@ class TurnRun:
             self._plan.sub_questions,
             evidence.passages,
             self._language,
-            self._background,
+            self._standing.background,
         )
         return await ask_model(
             model,
@@ -145,17 +165,19 @@ class TurnRun:
     async def _fall_back(self, reason: str) -> None:
         """Say why the documents are quoted instead, and void what the model had said."""
         status = self._status("quoting-documents") | {"reason": reason}
-        if self.said:
+        if self._said:
             await self._restart(reason)
         await self._journal.append(("status", status))
 
     async def _restart(self, reason: str) -> None:
-        self.said.clear()
+        self._said.clear()
         await self._journal.append(("restarted", {"turn_id": self._turn["id"], "reason": reason}))
 
     async def _say(self, text: str) -> None:
         await self._journal.append(("delta", {"text": text}))
-        self.said.append(text)
+        if not self._said:
+            TURN_FIRST_DELTA_SECONDS.observe(self._age_s())
+        self._said.append(text)
 
     async def _end(self, answer: Answer, evidence: Evidence) -> None:
         citations = [citation(quote) for quote in answer.quotes]
@@ -175,9 +197,19 @@ class TurnRun:
                     extractive=answer.extractive,
                     citations=citations,
                     suggestions=follow_ups,
-                    usage=answer.usage,
+                    usage=await usage_of(step.sql, self._turn["id"]) | answer.usage,
                 )
             )
+        TURN_SECONDS.labels("done").observe(self._age_s())
+
+    async def cancelled(self) -> None:
+        """End the turn with what was said so far. Raises: ConflictError."""
+        async with self._journal.step() as step:
+            await step.finish(Outcome("cancelled", answer="".join(self._said)))
+        TURN_SECONDS.labels("cancelled").observe(self._age_s())
+
+    def _age_s(self) -> float:
+        return (now_us() - int(self._turn["created_at"])) / 1e6
 
     def _questions(self) -> Sequence[str]:
         return self._plan.sub_questions or [self._plan.rewritten_question]

@@ -89,6 +89,15 @@ async def last_seq(sql: UnitOfWork, turn_id: str) -> int:
     return int(await sql.scalar(newest) or 0)
 
 
+async def has_standing_text(sql: UnitOfWork, turn_id: str) -> bool:
+    """Whether clients hold text of the turn that no `restarted` event has voided."""
+    newest = select(turn_events.c.type).where(
+        turn_events.c.turn_id == turn_id, turn_events.c.type.in_(("delta", "restarted"))
+    )
+    kind = await sql.scalar(newest.order_by(turn_events.c.seq.desc()).limit(1))
+    return bool(kind == "delta")
+
+
 async def last_seqs(sql: UnitOfWork, turn_ids: Iterable[str]) -> dict[str, int]:
     """The newest seq of many turns in one query, for readers that wait on them."""
     rows = await sql.rows(

@@ -3,7 +3,6 @@
 import asyncio
 
 import structlog
-from libs.service.search import open_search
 
 from libs.contracts import TurnControl
 from libs.kernel import TransientError
@@ -13,6 +12,7 @@ from libs.retrieval import Retriever
 from libs.service.lease_keeper import LeaseKeeper
 from libs.service.process import Platform, open_platform
 from libs.service.process import run as run_process
+from libs.service.search import open_search
 from libs.service.turn_journal import ReplyFanOut
 from services.executor.cancellation import RunningTurns
 from services.executor.handlers import Deps, subscriptions

@@ -107,7 +107,7 @@ async def eventually(check: Callable[[], Awaitable[bool]], *, within_s: float) -
 
 async def ended(db: Database, turn_id: str, *, within_s: float = 120.0) -> Seen:
     async def is_over() -> bool:
-        return (await seen(db, turn_id)).turn["state"] != "planned"
+        return bool((await seen(db, turn_id)).turn["state"] != "planned")
 
     await eventually(is_over, within_s=within_s)
     return await seen(db, turn_id)

@@ -10,6 +10,7 @@ _BREAK = re.compile(
     r"|\n\s*\n"  # paragraphs
     r"|\n(?=\s*(?:[-*•·●▪#|]|\d{1,3}[.)、]|[（(]?[一二三四五六七八九十]{1,3}[）)、]))"  # list items
     r"|(?<=\|)[^|\n]*\n|\n(?=[^\n|]*\|)"  # table rows
+    r"|(?<![：:])\n(?=[^\n：:。.，,]{1,14}[：:])"  # lines of a form, `name: value`
 )
 _ABBREVIATION = re.compile(
     r"(?:\b(?:Mr|Mrs|Ms|Dr|Prof|Sr|Jr|St|No|Nos|vs|etc|e\.g|i\.e|cf|al|Fig|Eq|Sec|Inc|Ltd|Co|Corp|"

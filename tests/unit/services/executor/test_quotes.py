@@ -100,3 +100,27 @@ def _for_question(found: Passage, index: int) -> Passage:
     return passage(
         found.text, evidence_id=found.evidence_id, start=found.start, question_index=index
     )
+
+
+def test_words_that_say_where_to_look_do_not_outweigh_what_is_asked() -> None:
+    text = (
+        "银杏市橄榄区人民法院刑事判决书。孙某于2022年到庭参加诉讼。"
+        "被告人孙某犯过失致人死亡罪，刑期为有期徒刑三年。"
+    )
+    question = "根据银杏市橄榄区人民法院的判决书，孙某的刑期是多久？"
+    assert "三年" in best_quotes(question, [passage(text)])[0].text
+
+
+def test_attribute_that_is_asked_for_outweighs_the_name_that_has_it() -> None:
+    text = (
+        "Stellar Entertainment Holdings Ltd. presented its annual report of 2019. "
+        "The net profit was 5 million yuan. "
+        "Stellar Entertainment Holdings Ltd. thanked everyone in 2019."
+    )
+    question = "What is the net profit of Stellar Entertainment Holdings Ltd. in 2019?"
+    assert "5 million" in best_quotes(question, [passage(text)])[0].text
+
+
+def test_introduction_is_quoted_with_what_it_introduces() -> None:
+    text = "病历\n\n初步诊断：\n\n流行性脑髓脊膜炎。"
+    assert best_quotes("初步诊断是什么？", [passage(text)])[0].text.endswith("流行性脑髓脊膜炎。")

@@ -167,7 +167,7 @@ def status(
             print(json.dumps(found, ensure_ascii=False, indent=None if as_json else 2))
             return ExitCode.OK
         readiness = await client.readiness()
-        documents = (await client.get("/v1/documents", limit=20))["documents"]
+        documents = (await client.get("/v1/documents", limit=20))["items"]
         if as_json:
             print(json.dumps({**readiness, "documents": documents}, ensure_ascii=False))
         else:

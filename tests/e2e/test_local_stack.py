@@ -167,6 +167,12 @@ def test_a_restarted_broker_loses_nothing(stack: Stack) -> None:
     assert "blue map" in stack.ask("Where does the spare key of the archive hang?")["answer"]
 
 
+def test_the_vector_store_never_hangs_up_on_its_clients(stack: Stack) -> None:
+    logs = {log.name: log.read_text() for log in (stack.home / "logs").glob("*.log")}
+    assert "indexer.log" in logs
+    assert [name for name, text in logs.items() if "too_many_pings" in text] == []
+
+
 def test_stop_frees_everything_and_data_survives(tmp_path: Path) -> None:
     stack = Stack(tmp_path / "home")
     stack.start()

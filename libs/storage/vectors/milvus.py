@@ -18,6 +18,11 @@ from libs.storage.vectors.flushing import Flusher, FlushPolicy
 T = TypeVar("T")
 
 _NOT_LOADED: Final = 101
+# The client's own 10 s are more pings than a gRPC server allows by default: it hangs up.
+_KEEPALIVE: Final = {
+    "grpc.keepalive_time_ms": 300_000,
+    "grpc.keepalive_permit_without_calls": False,
+}
 
 
 class MilvusVectors:
@@ -143,7 +148,12 @@ class MilvusVectors:
     def _connected(self) -> MilvusClient:
         with self._connecting:
             if self._client is None:
-                client = MilvusClient(self._uri, token=self._token, timeout=self._timeout_s)
+                client = MilvusClient(
+                    self._uri,
+                    token=self._token,
+                    timeout=self._timeout_s,
+                    grpc_options=_KEEPALIVE,
+                )
                 version = str(client.get_server_version(timeout=self._timeout_s))
                 self._is_lite = version.startswith("milvus_lite")
                 self._client = client

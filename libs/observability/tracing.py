@@ -6,18 +6,27 @@ Spans are started only where the context is sampled and `configure_tracing` was 
 
 import re
 import secrets
-from collections.abc import Iterator
-from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
+from types import TracebackType
 
 from opentelemetry import trace
+from opentelemetry.context import Context
 from opentelemetry.sdk.resources import Resource
 from opentelemetry.sdk.trace import SpanProcessor, TracerProvider
-from opentelemetry.trace import NonRecordingSpan, SpanContext, TraceFlags, Tracer
+from opentelemetry.sdk.trace.sampling import ALWAYS_ON
+from opentelemetry.trace import (
+    NonRecordingSpan,
+    Span,
+    SpanContext,
+    StatusCode,
+    TraceFlags,
+    Tracer,
+)
 
 _TRACEPARENT = re.compile(r"(?!ff)[0-9a-f]{2}-([0-9a-f]{32})-([0-9a-f]{16})-([0-9a-f]{2})(?:-.*)?")
 _SAMPLED = frozenset(bytes([digit]) for digit in b"13579bdf")
+_NOTHING = Context()
 _NO_TRACE, _NO_SPAN = "0" * 32, "0" * 16
 
 
@@ -43,7 +52,9 @@ _current: ContextVar[TraceContext | bytes | None] = ContextVar("trace_context", 
 
 def configure_tracing(service: str, processor: SpanProcessor, *, sample_ratio: float = 1.0) -> None:
     """Record spans of sampled traces through `processor`, and sample that share of new traces."""
-    provider = TracerProvider(resource=Resource.create({"service.name": service}))
+    resource = Resource.create({"service.name": service})
+    # Spans are started for sampled contexts only, so there is nothing left to decide.
+    provider = TracerProvider(sampler=ALWAYS_ON, resource=resource)
     provider.add_span_processor(processor)
     _state.tracer = provider.get_tracer("sluice")
     _state.sample_ratio = sample_ratio
@@ -97,35 +108,61 @@ def enter(context: TraceContext | None) -> None:
 
 
 def enter_header(traceparent: bytes | None) -> bool:
-    """`enter` for a header as it came; True if its trace is sampled, so a span is wanted."""
+    """`enter` for a header as it came; True if a span of it is to be recorded."""
     _current.set(traceparent)
     # The flags are the last of `00-<32 digits>-<16 digits>-<2 digits>`, their lowest bit counts.
-    return traceparent is not None and traceparent[54:55] in _SAMPLED
+    return _state.tracer is not None and traceparent is not None and traceparent[54:55] in _SAMPLED
 
 
-@contextmanager
+class Step:
+    """A step of a trace while it lasts; made by `span`. One object, entered once."""
+
+    __slots__ = ("_attributes", "_name", "_parent", "_recorded", "_token")
+
+    def __init__(
+        self, name: str, parent: TraceContext | None, attributes: dict[str, str | int | float]
+    ) -> None:
+        self._name = name
+        self._parent = parent
+        self._attributes = attributes
+        self._recorded: Span | None = None
+
+    def __enter__(self) -> TraceContext:
+        context = self._parent or current() or new()
+        if context.sampled and _state.tracer is not None:
+            parent = trace.set_span_in_context(_remote(context), _NOTHING)
+            self._recorded = _state.tracer.start_span(
+                self._name, parent, attributes=self._attributes
+            )
+            context = _context_of(self._recorded.get_span_context())
+        self._token = _current.set(context)
+        return context
+
+    def __exit__(
+        self,
+        _kind: type[BaseException] | None,
+        error: BaseException | None,
+        _traceback: TracebackType | None,
+    ) -> None:
+        _current.reset(self._token)
+        if self._recorded is None:
+            return
+        if isinstance(error, Exception):
+            self._recorded.record_exception(error)
+            self._recorded.set_status(StatusCode.ERROR, f"{type(error).__name__}: {error}")
+        self._recorded.end()
+
+
 def span(
     name: str, parent: TraceContext | None = None, **attributes: str | int | float | bool
-) -> Iterator[TraceContext]:
+) -> Step:
     """A step of a trace: continues `parent`, else the current context, else a new trace.
 
-    What is published within carries the step's own context. An exception marks the span as failed
-    and goes on. Without sampling no span is made and the parent's context is used as it is.
+    What is published within carries the step's own context, which `with` gives. An exception marks
+    the span as failed and goes on. Without sampling no span is made and the parent's context is
+    used as it is. OpenTelemetry's own context is left alone: every message would pay for it.
     """
-    context = parent or current() or new()
-    token = _current.set(context)
-    try:
-        if context.sampled and _state.tracer is not None:
-            with _state.tracer.start_as_current_span(
-                name, trace.set_span_in_context(_remote(context)), attributes=attributes
-            ) as recorded:
-                context = _context_of(recorded.get_span_context())
-                _current.set(context)
-                yield context
-        else:
-            yield context
-    finally:
-        _current.reset(token)
+    return Step(name, parent, attributes)
 
 
 def _remote(context: TraceContext) -> NonRecordingSpan:

@@ -11,13 +11,13 @@ import structlog
 from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
-from opentelemetry import trace
 from sqlalchemy.exc import InterfaceError, OperationalError
 from sqlalchemy.exc import TimeoutError as PoolTimeoutError
 from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect
 
 from libs.kernel import ConflictError, NotFoundError, PermanentError, TransientError, new_id
+from libs.observability import tracing
 
 MEDIA_TYPE = "application/problem+json"
 RETRY_AFTER_S = 2
@@ -165,8 +165,8 @@ async def _unexpected(request: Request, exc: Exception) -> JSONResponse:
 
 
 def _trace_id() -> str:
-    context = trace.get_current_span().get_span_context()
-    return f"{context.trace_id:032x}" if context.is_valid else new_id()
+    context = tracing.current()
+    return new_id() if context is None else context.trace_id
 
 
 def _sentence(exc: Exception) -> str:

@@ -2,7 +2,7 @@
 
 `python -m tests.bench.event_readers NAME BOOTSTRAP GROUP COUNT` reads COUNT records of the topic
 from its beginning, decodes each, hands it to a handler that only counts, commits, and prints the
-records per second from the first handled one to the last.
+records per second and per second of its own CPU, from the first handled one to the last.
 """
 
 import asyncio

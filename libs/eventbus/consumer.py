@@ -11,6 +11,7 @@ from aiokafka.errors import KafkaError
 from libs.contracts.topics import topic_of
 from libs.eventbus.connection import KafkaConnection, group_client
 from libs.eventbus.engine import Engine
+from libs.eventbus.gauges import MembershipGauges
 from libs.eventbus.ledger import Ledger
 from libs.eventbus.membership import Membership
 from libs.eventbus.policies import Policies
@@ -78,6 +79,7 @@ class Consumer:
             client,
             self.engine,
             self._policies,
+            MembershipGauges(self._group_id, client, self.engine),
             revoke_timeout_s=self._kafka.revoke_timeout_s,
             from_beginning=self._from_beginning,
         )

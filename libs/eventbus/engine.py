@@ -73,6 +73,11 @@ class Engine:
     def unfinished_count(self) -> int:
         return sum(progress.unfinished_count for progress in self._partitions.values())
 
+    @property
+    def running_count(self) -> int:
+        """Handlers that wait for something now."""
+        return self._workers.suspended_count
+
     async def stopped(self) -> None:
         """Wait until a run of dead letters stops the work. Raises: what crashed it."""
         await until_any(self.limit.reached.wait(), self._crash.wait())

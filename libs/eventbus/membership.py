@@ -10,6 +10,7 @@ from aiokafka.errors import KafkaError
 
 from libs.eventbus.closing import close_client
 from libs.eventbus.engine import Engine
+from libs.eventbus.gauges import MembershipGauges
 from libs.eventbus.policies import Policies
 from libs.eventbus.waiting import until_any
 
@@ -36,6 +37,7 @@ class Membership(ConsumerRebalanceListener):
         client: AIOKafkaConsumer,
         engine: Engine,
         policies: Policies,
+        gauges: MembershipGauges,
         *,
         revoke_timeout_s: float,
         from_beginning: bool,
@@ -44,6 +46,7 @@ class Membership(ConsumerRebalanceListener):
         self.joined = asyncio.Event()
         self._client = client
         self._engine = engine
+        self._gauges = gauges
         self._flow = policies.flow
         self._commit = policies.commit
         self._revoke_timeout_s = revoke_timeout_s
@@ -64,6 +67,7 @@ class Membership(ConsumerRebalanceListener):
 
     async def close(self) -> None:
         """Leave the group as it is. What runs goes on; safe to repeat."""
+        self._gauges.close()
         await close_client(self._client, BROKER_TIMEOUT_S)
 
     async def on_partitions_revoked(self, revoked: set[TopicPartition]) -> None:
@@ -79,6 +83,7 @@ class Membership(ConsumerRebalanceListener):
             for partition in assigned:
                 self._client.seek(partition, 0)
         log.info("partitions_assigned", count=len(assigned))
+        self._gauges.rebalanced()
         self.joined.set()
 
     async def _poll(self) -> None:
@@ -111,6 +116,7 @@ class Membership(ConsumerRebalanceListener):
                 await asyncio.wait_for(self._commit_due.wait(), self._commit.max_interval_s)
             self._commit_due.clear()
             await self.commit()
+            self._gauges.show(self._client.assignment())
 
     async def commit(self) -> None:
         """Commit the low-water marks of the partitions held. Failing is harmless: they repeat."""
@@ -127,5 +133,7 @@ class Membership(ConsumerRebalanceListener):
                 await asyncio.wait_for(self._client.commit(marks), BROKER_TIMEOUT_S)
             except (KafkaError, TimeoutError) as exc:
                 log.warning("commit_failed", error=repr(exc))
+                self._gauges.committed("failed")
             else:
+                self._gauges.committed("done")
                 self._committed.update(marks)

@@ -87,6 +87,10 @@ class KeyedWorkers:
         """The tasks that run a suspended handler for one of these partitions."""
         return {task for task, progress in self._suspended.items() if progress in of}
 
+    @property
+    def suspended_count(self) -> int:
+        return len(self._suspended)
+
     async def quiet(self) -> None:
         """Wait until nothing is queued or running."""
         await self._quiet.wait()

@@ -80,6 +80,8 @@ async def measure(bootstrap: str, reader: str, group: str) -> Speed:
     except TimeoutError:
         process.kill()
         raise
+    if process.returncode:
+        raise RuntimeError(f"the reader {reader} failed")
     per_second, per_cpu_second = map(float, output.split()[-2:])
     return Speed(per_second, per_cpu_second)
 

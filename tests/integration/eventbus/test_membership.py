@@ -6,6 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from prometheus_client import REGISTRY
 
 from libs.contracts import OutgoingRecord, TurnControl, to_record
 from libs.eventbus import Consumer, FlowPolicy, Listener
@@ -13,6 +14,7 @@ from libs.eventbus.reporting import report_nothing
 from tests.integration.eventbus.kafka_bus import GROUP, SESSION_S, KafkaBus, kafka_bus
 from tests.suites.eventbus import (
     POLICIES,
+    TOPIC,
     Recorder,
     record,
     recorder,
@@ -159,3 +161,19 @@ async def test_a_listener_hears_what_comes_and_after_a_new_log_all_of_it(bus: Ka
 
 def control(turn_id: str) -> OutgoingRecord:
     return to_record(TurnControl("t1", turn_id, "cancel"))
+
+
+async def test_lag_and_work_in_flight_are_shown(bus: KafkaBus, recorder: Recorder) -> None:
+    recorder.gates = dict.fromkeys(("a", "b", "c"), asyncio.Event())
+    await bus.start(recorder.subscriptions())
+    await bus.publish(*map(record, recorder.gates))
+
+    def shown(name: str, **labels: str) -> float | None:
+        return REGISTRY.get_sample_value(name, {"group": GROUP, **labels})
+
+    await until(lambda: shown("eventbus_lag", topic=TOPIC, partition="0") == 3)
+    await until(lambda: shown("eventbus_in_flight") == 3)
+    recorder.gates["a"].set()
+    await until(lambda: shown("eventbus_lag", topic=TOPIC, partition="0") == 0)
+    await bus.stop()
+    assert shown("eventbus_lag", topic=TOPIC, partition="0") is None

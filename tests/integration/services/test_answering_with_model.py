@@ -111,7 +111,7 @@ async def test_planner_takes_a_good_plan_and_replaces_others(
     server: LlmServer, model: OpenAIChatModel
 ) -> None:
     planner = ModelPlanner(model, timeout_s=1.0)
-    good = {
+    good: dict[str, object] = {
         "execution_mode": "RAG_CHAT",
         "rewritten_question": "What is the refund limit?",
         "sub_questions": [],
@@ -127,7 +127,7 @@ async def test_planner_takes_a_good_plan_and_replaces_others(
         Scene(status=500),
         rate_limited(60),
         Scene(["{}"], first_pause_s=5.0),
-        plan(**good | {"execution_mode": "FLY"}),
+        plan(**(good | {"execution_mode": "FLY"})),
     ):
         server.play(trouble)
         decision = await planner.decide(QUESTION, tenant="acme", turn_id="t1")

@@ -1,6 +1,7 @@
 """Running a process until it is told to stop."""
 
 import asyncio
+import gc
 import signal
 import sys
 from collections.abc import Callable, Coroutine
@@ -38,6 +39,7 @@ def run(
     """
     setproctitle.setproctitle(f"sluice: {service}")
     configure_logging(service, log_level)
+    gc.freeze()  # what is imported by now stays; looking it over again and again costs throughput
     try:
         with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
             runner.run(_until_stopped(main))

@@ -6,6 +6,7 @@ records per second and per second of its own CPU, from the first handled one to 
 """
 
 import asyncio
+import gc
 import logging
 import os
 import sys
@@ -193,6 +194,7 @@ READERS: dict[str, Reader] = {
 
 async def run_reader(name: str, bootstrap: str, group: str, wanted: int) -> None:
     count = Count(wanted)
+    gc.freeze()  # as services do; every reader gets it
     per_second = await READERS[name](bootstrap, group, count)
     if count.seen < wanted:
         raise RuntimeError(f"{name} handled {count.seen} of {wanted} records")

@@ -10,8 +10,8 @@ from services.cli.errors import CliError, ExitCode
 
 FINAL_STATES = frozenset({"indexed", "failed", "cancelled", "deleted"})
 PARALLEL_UPLOADS = 4
-POLL_S = 0.5
-POLLED_AT_ONCE = 16
+POLL_S = 1.0
+WAITED_FOR = 4  # unfinished documents asked about in one round
 
 
 @dataclass(slots=True)
@@ -118,9 +118,12 @@ async def _follow(
         open_ = [u for u in uploads if u.document and u.state not in FINAL_STATES]
         if last_round and not open_:
             return
-        # The oldest finish first, so asking for a few of them is enough.
-        for upload in open_[:POLLED_AT_ONCE]:
+        unfinished = 0  # the oldest finish first, so a few that have not are enough to ask about
+        for upload in open_:
             upload.document = await client.get(f"/v1/documents/{upload.document['id']}")
+            unfinished += upload.state not in FINAL_STATES
+            if unfinished == WAITED_FOR:
+                break
         changed(uploads)
         await asyncio.sleep(POLL_S)
 

@@ -3,6 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
+PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
 .DEFAULT_GOAL := help
 .PHONY: help setup run test check lint types imports schemas unit contract integration e2e bench bench-eventbus lock clean
@@ -10,11 +11,15 @@ READY := $(VENV)/.ready
 help: ## Show the targets
 	@grep -E '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 18
 
-$(READY): requirements.lock pyproject.toml
+$(READY): requirements.lock setup.lock pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "Sluice needs Python >= 3.11: make PYTHON=/path/to/python3.11 ..."; exit 1; }
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements.lock
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
+	@echo "Installing the locked packages into $(VENV) (once) ..."
+	@# uv is many times faster; where it cannot reach an index that pip is configured for, pip does it.
+	@$(PIP) --require-hashes -r setup.lock \
+	  && $(BIN)/uv pip install --quiet --python $(BIN)/python --compile-bytecode --require-hashes -r requirements.lock \
+	  || $(PIP) --require-hashes -r requirements.lock
+	@$(PIP) --no-deps --no-build-isolation --editable .
 	@touch $@
 
 setup: $(READY) ## Make the virtual environment with the locked packages
@@ -57,6 +62,8 @@ bench-eventbus: $(READY) ## The event runtime beside aiokafka, FastStream and Fa
 lock: ## Resolve the newest allowed packages into requirements.lock
 	$(BIN)/uv pip compile --quiet --upgrade --universal --python-version 3.11 --generate-hashes \
 	  --no-emit-index-url --no-emit-find-links --no-header --group dev pyproject.toml -o requirements.lock
+	grep '^uv==' requirements.lock | $(BIN)/uv pip compile --quiet --universal --python-version 3.11 \
+	  --generate-hashes --no-emit-index-url --no-emit-find-links --no-header --no-annotate - -o setup.lock
 
 clean: ## Remove the virtual environment and caches (never your data)
 	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis

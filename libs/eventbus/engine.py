@@ -54,7 +54,9 @@ class Engine:
     def is_full(self, place: Place) -> bool:
         """Whether the partition must not be fetched from now."""
         progress = self._partitions.get(place)
-        return progress is not None and (
+        if progress is None or progress.has_gaps:
+            return False
+        return (
             progress.unfinished_count >= self._flow.max_buffered_per_partition
             or progress.window_count >= self._flow.max_uncommitted_per_partition
         )

@@ -84,6 +84,11 @@ class Progress:
         return len(self._open) - len(self._done)
 
     @property
+    def has_gaps(self) -> bool:
+        """Records were dropped and have to be fetched again before anything can move on."""
+        return bool(self._forgotten)
+
+    @property
     def window_count(self) -> int:
         """Records from the oldest unfinished one on: what a crash would deliver again."""
         return len(self._open)

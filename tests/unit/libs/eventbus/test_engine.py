@@ -57,6 +57,23 @@ async def test_a_step_outlives_a_rebalance_that_gives_its_partition_back() -> No
     assert gated.engine.offsets() == {PLACE: 3}
 
 
+async def test_a_full_partition_that_is_given_back_is_fetched_again() -> None:
+    records = [record(0, "slow"), record(1, "quick")]
+    records += [record(offset, "slow") for offset in range(2, 600)]
+    gated = await start(*records)
+    assert gated.engine.is_full(PLACE)
+    await gated.engine.pause(0.01)  # drops what waits behind the first one
+    gated.engine.keep_only({PLACE})
+    gated.gate.set()
+    await gated.engine.quiet()
+    assert gated.engine.offsets() == {PLACE: 2}
+    assert not gated.engine.is_full(PLACE)  # else nobody would ever fetch them again
+    gated.engine.feed(PLACE, records[2:])
+    assert gated.engine.is_full(PLACE)
+    await gated.engine.quiet()
+    assert gated.engine.offsets() == {PLACE: 600}
+
+
 async def test_a_step_ends_when_its_partition_goes_to_somebody_else() -> None:
     gated = await start(*RECORDS)
     await gated.engine.pause(0.01)

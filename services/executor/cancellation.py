@@ -5,10 +5,14 @@ from collections.abc import AsyncIterator, Awaitable
 from contextlib import asynccontextmanager, suppress
 from typing import TypeVar
 
+import structlog
+
 from libs.contracts import TurnControl
-from libs.kernel import NotFoundError
+from libs.kernel import NotFoundError, TransientError
 from libs.storage.sql import Database
 from libs.storage.sql.turns import should_stop
+
+log = structlog.get_logger(__name__)
 
 T = TypeVar("T")
 POLL_INTERVAL_S = 1.0
@@ -78,9 +82,12 @@ class RunningTurns:
 
     async def _poll(self, tenant: str, turn_id: str, signal: StopSignal) -> None:
         while True:
-            if await self._should_stop(tenant, turn_id):
-                signal.stop()
-                return
+            try:
+                if await self._should_stop(tenant, turn_id):
+                    signal.stop()
+                    return
+            except TransientError as exc:
+                log.warning("cancellation_not_read", turn_id=turn_id, error=str(exc))
             await asyncio.sleep(self._poll_interval_s)
 
     async def _should_stop(self, tenant: str, turn_id: str) -> bool:

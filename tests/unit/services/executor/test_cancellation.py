@@ -1,0 +1,38 @@
+"""A running turn hears of its cancellation, whatever the database went through."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+from libs.kernel import TransientError
+from libs.storage.sql import Database, UnitOfWork
+from libs.storage.sql.turns import request_cancel
+from services.executor.cancellation import RunningTurns
+from tests.unit.services.executor.conversation import planned
+
+
+class DatabaseAwayOnce(Database):
+    """Its first read finds SQL away."""
+
+    def __init__(self, db: Database) -> None:
+        super().__init__(db.engine)
+        self.failed = asyncio.Event()
+
+    @asynccontextmanager
+    async def reading(self) -> AsyncIterator[UnitOfWork]:
+        if not self.failed.is_set():
+            self.failed.set()
+            raise TransientError("SQL is away")
+        async with super().reading() as sql:
+            yield sql
+
+
+async def test_a_cancellation_is_seen_after_sql_was_away(db: Database) -> None:
+    event = await planned(db)
+    flaky = DatabaseAwayOnce(db)
+    running = RunningTurns(flaky, poll_interval_s=0.01)
+    async with running.running(event.tenant, event.turn_id) as stop:
+        await flaky.failed.wait()
+        async with db.work() as sql:  # no broadcast comes
+            await request_cancel(sql, event.tenant, event.turn_id)
+        await asyncio.wait_for(stop.wait(), 5)

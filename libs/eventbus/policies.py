@@ -5,12 +5,16 @@ from dataclasses import dataclass, field
 
 @dataclass(frozen=True, slots=True)
 class RetryPolicy:
-    """Exponential backoff with full jitter between tries of one message."""
+    """Exponential backoff with jitter between tries of one message.
 
-    max_attempts: int = 8  # tries in all for transient errors
+    The tries are spread over at least three minutes, so a backend that is away for a minute or two
+    fails nothing for good.
+    """
+
+    max_attempts: int = 20  # tries in all for transient errors
     max_bug_attempts: int = 3  # tries in all for errors nobody foresaw
     base_delay_s: float = 0.5
-    max_delay_s: float = 60.0
+    max_delay_s: float = 30.0
 
 
 @dataclass(frozen=True, slots=True)

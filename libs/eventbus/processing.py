@@ -101,13 +101,13 @@ class Processor:
                 await self.holding.until_done(lambda: self.ledger.retry(record, delay_s), "retry")
                 self.observer.topic(record.topic).retried(reason)
                 return
+        self._unless_stopped()  # before the hook: the entity must not fail for a bad deploy
         failure = Failure(reason, f"{type(exc).__name__}: {exc}", attempt, permanent=False)
         hook_error = await self._call_hook(event, failure)
         await self._dead_letter(record, event, _with_hook_error(failure, hook_error))
 
     async def _dead_letter(self, record: Record, event: Any, failure: Failure) -> None:
-        if self.limit.reached.is_set():
-            raise AbandonedError
+        self._unless_stopped()
         tenant = getattr(event, "tenant", "")
         log.error("message_dead_lettered", reason=failure.reason, detail=failure.detail)
         await self.holding.until_done(
@@ -115,6 +115,10 @@ class Processor:
         )
         self.observer.topic(record.topic).dead_lettered(failure.reason)
         self.limit.dead_lettered()
+
+    def _unless_stopped(self) -> None:
+        if self.limit.reached.is_set():
+            raise AbandonedError
 
     async def _call_hook(self, event: Any, failure: Failure) -> Exception | None:
         """Let the entity end in a failed state. Returns the error of a hook that cannot."""

@@ -14,12 +14,13 @@ log = structlog.get_logger(__name__)
 
 
 def backoff_s(policy: RetryPolicy, attempt: int) -> float:
-    """Seconds until the try after `attempt` (1, 2, …): exponential with full jitter.
+    """Seconds until the try after `attempt` (1, 2, …): exponential, half of it jitter.
 
-    Source: Brooker, "Exponential backoff and jitter", AWS Architecture Blog, 2015.
+    Never less than half: the tries must not be used up while a backend is away for a moment.
+    Source ("equal jitter"): Brooker, "Exponential backoff and jitter", AWS Architecture Blog, 2015.
     """
     ceiling_s = min(policy.max_delay_s, policy.base_delay_s * 2.0 ** min(attempt - 1, 32))
-    return random.uniform(0.0, ceiling_s)  # noqa: S311 - spreads load, guards nothing
+    return random.uniform(ceiling_s / 2, ceiling_s)  # noqa: S311 - spreads load, guards nothing
 
 
 @dataclass(slots=True)

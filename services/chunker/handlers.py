@@ -8,7 +8,7 @@ from libs.contracts import DocumentChunked, DocumentParsed
 from libs.documents.model import ParsedDocument
 from libs.documents.serialise import DocumentFiles, load_document
 from libs.eventbus import Subscriptions
-from libs.kernel import NotFoundError, PermanentError
+from libs.kernel import NotFoundError, PermanentError, TransientError
 from libs.service.failures import failing
 from libs.storage.ports import ObjectStore
 from libs.storage.sql import Database, UnitOfWork, chunks, documents
@@ -37,7 +37,7 @@ async def chunk(event: DocumentParsed, deps: Deps) -> None:
 
     Repeats are harmless: ids derive from document, generation and ordinal, and the state is
     compared and set. Large documents are written in several short units; the last one flips the
-    state, so a half-written set is never announced.
+    state, if the set is whole, so a half-written set is never announced.
     """
     async with deps.db.reading() as sql:
         if not await _is_due(event, sql):
@@ -104,6 +104,8 @@ async def _store(
         if len(made.parents) + len(made.children) <= CHUNKS_PER_UNIT:
             await chunks.clear(sql, *of)
         await chunks.add(sql, *of, pending)
+        if await chunks.count(sql, *of) != len(made.parents) + len(made.children):
+            raise TransientError("another chunker began anew with this document in between")
         await sql.emit(
             DocumentChunked(
                 *of,

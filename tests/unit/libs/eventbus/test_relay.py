@@ -120,7 +120,7 @@ async def test_one_row_that_no_broker_takes_does_not_hold_up_the_others(
         await commit(db, "poison", "d1")
         await commit(db, "d2", delay_s=0.02)
         await until_unsent_are(db, "poison")
-    assert publisher.keys() == ["d1", "d2"]
+    assert set(publisher.keys()) == {"d1", "d2"}  # a claim that ran out may send one again
 
 
 async def test_a_delayed_row_goes_out_at_its_time_though_the_sweep_is_asleep(

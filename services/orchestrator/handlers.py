@@ -66,8 +66,13 @@ async def plan_turn(event: TurnRequested, deps: Deps) -> None:
 
 
 async def turn_failed(event: TurnRequested, failure: Failure, deps: Deps) -> None:
-    """End a turn that could not be planned with an `error` event. Safe to repeat."""
+    """End a turn that could not be planned with an `error` event.
+
+    Safe to repeat. A turn that another try has planned meanwhile is left alone.
+    """
     async with deps.db.reading() as sql:
+        if (await load_turn(sql, event.tenant, event.turn_id))["state"] != "requested":
+            return
         seq = await last_seq(sql, event.turn_id)
     async with _journal(event, deps, seq).step() as step:
         detail = failure.detail if failure.permanent else "The question could not be planned."

@@ -17,6 +17,8 @@ _S = DocumentState
 
 RUNNING = frozenset({_S.UPLOADED, _S.PARSED, _S.CHUNKED})  # a stage still has work to do
 FINAL = frozenset({_S.INDEXED, _S.FAILED, _S.CANCELLED, _S.DELETED})  # nothing comes by itself
+# The state that a stage's work starts from, and so the only one that it may fail.
+STARTS_FROM = {"parse": _S.UPLOADED, "chunk": _S.PARSED, "index": _S.CHUNKED}
 ABANDONED = frozenset({_S.FAILED, _S.CANCELLED, _S.DELETED})  # events of it are dropped
 
 # Within one generation.

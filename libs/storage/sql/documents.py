@@ -25,6 +25,7 @@ from libs.storage.sql.document_events import URGENT, lane_of, uploaded_event
 from libs.storage.sql.document_states import (
     ABANDONED,
     RUNNING,
+    STARTS_FROM,
     DocumentState,
     may_follow,
     may_start_generation,
@@ -137,9 +138,13 @@ async def fail(
     reason: str,
     detail: str,
 ) -> bool:
-    """End a running generation with a reason; what was searchable before stays searchable."""
+    """End a running generation with a reason; what was searchable before stays searchable.
+
+    `stage` is parse, chunk or index. False: that stage is not at work (any more); a repeat of it
+    may fail when the first try has brought the document further.
+    """
     row = await find(sql, tenant, document_id, lock=True)
-    if row is None or row["generation"] != generation or row["state"] not in RUNNING:
+    if row is None or row["generation"] != generation or row["state"] != STARTS_FROM[stage]:
         return False
     why = {"stage": stage, "reason": reason, "detail": detail}
     if not await _change(sql, row, {"state": DocumentState.FAILED, **why}, data=why):

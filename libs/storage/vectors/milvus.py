@@ -64,7 +64,15 @@ class MilvusVectors:
         if not rows:
             return
         data = [to_entity(row) for row in rows]
-        await self._call(name, lambda client: client.upsert(name, data, timeout=self._timeout_s))
+        writing = asyncio.ensure_future(
+            self._call(name, lambda client: client.upsert(name, data, timeout=self._timeout_s))
+        )
+        try:
+            await asyncio.shield(writing)
+        except asyncio.CancelledError:
+            # The thread goes on: it must not write after the removal that a cancelled writer does.
+            await asyncio.gather(writing, return_exceptions=True)
+            raise
         if self._is_lite:
             self._flusher.wrote(name, len(rows))
 

@@ -3,12 +3,13 @@
 import asyncio
 
 from libs.contracts import ConversationExecutionPlan, ExecutionMode, TurnPlanned, TurnRequested
+from libs.eventbus import Failure
 from libs.eventbus.testing import InMemoryBus
 from libs.kernel import PermanentError
 from libs.storage.sql import Database, turns
 from services.orchestrator.adapters.rules import RulePlanner
 from services.orchestrator.domain.planner import Decision, Situation
-from services.orchestrator.handlers import Deps, subscriptions
+from services.orchestrator.handlers import Deps, subscriptions, turn_failed
 from services.orchestrator.ports import Planner
 from tests.fakes_answering import FakeFanOut
 
@@ -121,6 +122,15 @@ async def test_turn_that_cannot_be_planned_ends_with_one_error(db: Database) -> 
     async with db.reading() as sql:
         turn = await turns.load_turn(sql, "acme", asked.turn_id)
     assert turn["error"] == {"reason": "unplannable", "detail": "This cannot be planned."}
+
+
+async def test_a_try_that_fails_leaves_a_turn_alone_that_another_has_planned(db: Database) -> None:
+    platform = Platform(db)
+    asked = await platform.ask("What is the refund limit?")
+    await platform.bus.deliver(asked)
+    failure = Failure("retries-exhausted", "SQL was away", 20, permanent=False)
+    await turn_failed(asked, failure, Deps(db, RulePlanner(), platform.fan_out))
+    assert await platform.state(asked.turn_id) == "planned"
 
 
 async def test_turn_of_another_tenant_is_dropped(db: Database) -> None:

@@ -31,6 +31,7 @@ from libs.storage.sql.uploads import ReusedKeyError, StoredFile, take_in
 
 TENANT = "acme"
 STAGES = 4  # a document needs at most so many deliveries from any state to a final one
+STAGE_OF = {DocumentUploaded: "parse", DocumentParsed: "chunk", DocumentChunked: "index"}
 
 
 async def deliver(sql: UnitOfWork, event: Any, *, fails: bool) -> None:
@@ -42,7 +43,8 @@ async def deliver(sql: UnitOfWork, event: Any, *, fails: bool) -> None:
         case DocumentControl() | DocumentFailed():
             pass  # the pipeline asks SQL, whatever a broadcast said
         case _ if fails:
-            await repo.fail(sql, *of, event.generation, stage="x", reason="corrupt", detail="")
+            stage = STAGE_OF[type(event)]
+            await repo.fail(sql, *of, event.generation, stage=stage, reason="corrupt", detail="")
         case DocumentUploaded():
             await _advance(sql, event, "uploaded", "parsed")
         case DocumentParsed():

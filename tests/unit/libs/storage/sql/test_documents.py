@@ -134,6 +134,16 @@ async def test_a_failure_is_named_and_announced_once(db: Database) -> None:
     assert failures == [DocumentFailed(TENANT, document_id, 1, "parse", "encrypted", "locked")]
 
 
+async def test_a_repeat_that_fails_leaves_a_document_alone_that_has_gone_on(db: Database) -> None:
+    document_id = await upload(db)
+    assert await step(db, document_id, 1, "uploaded", "parsed")
+    async with db.work() as sql:
+        assert not await repo.fail(
+            sql, TENANT, document_id, 1, stage="parse", reason="parse-timeout", detail=""
+        )
+    assert await state_of(db, document_id) == ("parsed", 1, None)
+
+
 async def test_a_failed_new_generation_leaves_the_old_one_searchable(db: Database) -> None:
     document_id = await upload(db)
     await index(db, document_id, 1)

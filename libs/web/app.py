@@ -38,10 +38,22 @@ def new_app(
     allowed_hosts: Sequence[str] = (),
     max_body_bytes: int = 1_000_000,
     unlimited_paths: Sequence[str] = (),
+    openapi_url: str | None = "/openapi.json",
     lifespan: Any = None,
 ) -> FastAPI:
-    """An app with problem documents, API keys, Host check, body limit and health routes."""
-    app = FastAPI(title=title, version="1", lifespan=lifespan, redirect_slashes=False)
+    """An app with problem documents, API keys, Host check, body limit and health routes.
+
+    It has none of the framework's documentation pages: they load their scripts from elsewhere.
+    """
+    app = FastAPI(
+        title=title,
+        version="1",
+        lifespan=lifespan,
+        redirect_slashes=False,
+        openapi_url=openapi_url,
+        docs_url=None,
+        redoc_url=None,
+    )
     install_problems(app)
     install_auth(app, db)
     app.add_middleware(

@@ -119,7 +119,7 @@ async def _http(_request: Request, exc: Exception) -> JSONResponse:
 async def _validation(_request: Request, exc: Exception) -> JSONResponse:
     assert isinstance(exc, RequestValidationError)  # noqa: S101 - registered for this class alone
     errors = [
-        {"field": ".".join(str(part) for part in error["loc"]), "message": str(error["msg"])}
+        {"field": _sendable(".".join(map(str, error["loc"]))), "message": _sendable(error["msg"])}
         for error in exc.errors()
     ]
     if any(error["type"] == "json_invalid" for error in exc.errors()):
@@ -173,6 +173,11 @@ def _sentence(exc: Exception) -> str:
     text = str(exc) or type(exc).__name__
     text = text[0].upper() + text[1:]
     return text if text.endswith((".", "!", "?")) else f"{text}."
+
+
+def _sendable(text: str) -> str:
+    """The text with `?` for lone surrogates: JSON may name a field so, UTF-8 has none."""
+    return text.encode("utf-8", "replace").decode()
 
 
 def _title(slug: str) -> str:

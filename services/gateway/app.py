@@ -4,7 +4,7 @@ from fastapi import FastAPI
 
 from libs.web import new_app
 from services.gateway.deps import Gateway
-from services.gateway.routes import asyncapi, conversations, documents, page, search, turns
+from services.gateway.routes import asyncapi, conversations, docs, documents, page, search, turns
 
 _UPLOADS = ("/v1/documents",)  # ingest bounds these, the gateway never holds them
 
@@ -17,8 +17,9 @@ def create_app(gateway: Gateway) -> FastAPI:
         missing=gateway.missing,
         allowed_hosts=gateway.settings.allowed_hosts,
         unlimited_paths=_UPLOADS,
+        openapi_url=None,  # `routes.docs` serves it, with what ingest has
     )
     app.state.gateway = gateway
-    for routes in (conversations, turns, search, documents, asyncapi, page):
+    for routes in (conversations, turns, search, documents, docs, asyncapi, page):
         app.include_router(routes.router)
     return app

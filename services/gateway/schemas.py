@@ -2,12 +2,22 @@
 
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, Field, StringConstraints
+from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 
-Name = Annotated[str, StringConstraints(min_length=1, max_length=64, strip_whitespace=True)]
+_NO_CONTROLS = r"^[^\x00-\x1f\x7f]*$"
+Name = Annotated[
+    str,
+    StringConstraints(min_length=1, max_length=64, strip_whitespace=True, pattern=_NO_CONTROLS),
+]
 
 
-class ConversationIn(BaseModel):
+class _Body(BaseModel):
+    """A field that is not known is refused: ignored, it would promise what is not done."""
+
+    model_config = ConfigDict(extra="forbid")
+
+
+class ConversationIn(_Body):
     agent: Name = "knowledge"
     memory: Literal["none", "window", "summary"] = "window"
 
@@ -16,7 +26,7 @@ class Created(BaseModel):
     id: str
 
 
-class TurnIn(BaseModel):
+class TurnIn(_Body):
     text: Annotated[str, StringConstraints(min_length=1, strip_whitespace=True)]
 
 
@@ -46,11 +56,15 @@ class ConversationOut(BaseModel):
     turns: list[TurnOut]
 
 
-class SearchIn(BaseModel):
+class Filters(_Body):
+    """None yet; `domains` stands beside it."""
+
+
+class SearchIn(_Body):
     query: Annotated[str, StringConstraints(min_length=1, strip_whitespace=True)]
     top_k: int = Field(default=10, ge=1, le=100)
     domains: list[Name] = Field(default_factory=list, max_length=32)
-    filters: dict[str, Any] = Field(default_factory=dict)
+    filters: Filters = Filters()
 
 
 class ScoresOut(BaseModel):

@@ -19,7 +19,8 @@ def sql_errors() -> Iterator[None]:
     try:
         yield
     except IntegrityError as exc:
-        raise ConflictError(str(exc.orig)) from exc
+        # the error names tables and columns: those are not for clients
+        raise ConflictError("somebody else wrote the same at this moment: try again") from exc
     except PoolTimeoutError as exc:
         raise TransientError("every SQL connection is in use") from exc
     except DBAPIError as exc:

@@ -1,8 +1,11 @@
 """Documents live behind the ingest API; the gateway passes bytes on, both ways, as they come."""
 
+from urllib.parse import quote
+
 import httpx
 from fastapi import APIRouter, Request
 
+from libs.kernel import NotFoundError
 from libs.web import COOKIE, ProblemError, Reader
 from services.gateway.deps import GatewayDep
 from services.gateway.streaming import BoundedStream
@@ -26,6 +29,7 @@ _HOP_BY_HOP = frozenset(
     ]
 )
 
+_ASCII = "".join(map(chr, range(0x21, 0x7F)))
 _AWAY = "The service for documents did not answer. Nothing was lost; send the request again."
 _METHODS = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE"]
 
@@ -47,20 +51,23 @@ async def pass_on(request: Request, gateway: GatewayDep, _caller: Reader) -> Bou
 
 
 def _outgoing(request: Request, base: httpx.URL) -> httpx.Request:
+    if not {".", ".."}.isdisjoint(request.scope["path"].split("/")):
+        raise NotFoundError("an address with dots for a part leads nowhere")  # and never out
     target = request.scope["raw_path"]
     if query := request.scope["query_string"]:
         target += b"?" + query
     has_body = "content-length" in request.headers or "transfer-encoding" in request.headers
     return httpx.Request(
         request.method,
-        base.copy_with(raw_path=target),
+        base.copy_with(raw_path=quote(target, safe=_ASCII).encode()),
         headers=_headers(request),
         content=request.stream() if has_body else None,
     )
 
 
-def _headers(request: Request) -> list[tuple[str, str]]:
-    headers = [(k, v) for k, v in request.headers.items() if k not in _HOP_BY_HOP]
+def _headers(request: Request) -> list[tuple[bytes, bytes]]:
+    """As they came, in bytes: they need not be ASCII."""
+    headers = [(k, v) for k, v in request.headers.raw if k.decode("latin-1") not in _HOP_BY_HOP]
     if COOKIE in request.cookies and "authorization" not in request.headers:
-        headers.append(("authorization", f"Bearer {request.cookies[COOKIE]}"))
+        headers.append((b"authorization", f"Bearer {request.cookies[COOKIE]}".encode("latin-1")))
     return headers

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from fastapi import APIRouter
+from fastapi import APIRouter, Request
 from fastapi.responses import FileResponse, Response
 
 from libs.kernel import NotFoundError
@@ -12,7 +12,13 @@ from services.gateway.deps import GatewayDep
 router = APIRouter(include_in_schema=False)
 
 _STATIC = Path(__file__).parents[1] / "static"
-_FILES = {"page.js": "text/javascript", "page.css": "text/css", "icon.svg": "image/svg+xml"}
+_FILES = {
+    "page.js": "text/javascript",
+    "docs.js": "text/javascript",
+    "page.css": "text/css",
+    "icon.svg": "image/svg+xml",
+}
+_LOOPBACK = frozenset({"127.0.0.1", "::1"})
 _HEADERS = {
     "Content-Security-Policy": (
         "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; "
@@ -26,13 +32,23 @@ _HEADERS = {
 
 
 @router.get("/")
-async def page(gateway: GatewayDep) -> Response:
-    """The page. In local mode it sets the machine's key as a cookie that scripts cannot read."""
+async def page(request: Request, gateway: GatewayDep) -> Response:
+    """The page. In local mode it sets the machine's key as a cookie that scripts cannot read.
+
+    Only for a browser on this machine: a Host header is the client's word, its address is not.
+    """
     response = FileResponse(_STATIC / "index.html", media_type="text/html", headers=_HEADERS)
+    here = request.client is not None and request.client.host in _LOOPBACK
     key = gateway.settings.local_key()
-    if key:
+    if key and here:
         response.set_cookie(COOKIE, key, httponly=True, samesite="strict", path="/")
     return response
+
+
+@router.get("/docs")
+async def docs() -> Response:
+    """The HTTP API for people to read, drawn from `/openapi.json`."""
+    return FileResponse(_STATIC / "docs.html", media_type="text/html", headers=_HEADERS)
 
 
 @router.get("/static/{name}")

@@ -25,6 +25,7 @@ async def get_turn(gateway: GatewayDep, caller: Reader, turn_id: str) -> TurnOut
 
 @router.get(
     "/{turn_id}/events",
+    status_code=status.HTTP_200_OK,
     response_class=EventStream,
     responses={204: {"description": "The client has every event already."}, **problems(404, 422)},
 )

@@ -4,6 +4,9 @@ import re
 from dataclasses import replace
 from pathlib import Path
 
+import httpx
+
+from services.gateway.app import create_app
 from services.gateway.settings import GatewaySettings
 from tests.unit.services.gateway.conftest import Stage
 
@@ -39,6 +42,18 @@ def test_nothing_inline_nothing_from_elsewhere_and_no_html_from_data() -> None:
     for text in (html, script, (STATIC / "page.css").read_text()):
         assert not re.search(r"(?<!xmlns=\")https?://", text)
     assert not re.search(r"innerHTML|outerHTML|insertAdjacentHTML|document\.write|eval\(", script)
+
+
+async def test_a_browser_elsewhere_gets_no_key_whatever_host_it_names(
+    stage: Stage, tmp_path: Path
+) -> None:
+    local(stage, tmp_path, on=True)
+    for address, given in (("127.0.0.1", True), ("192.0.2.7", False)):
+        transport = httpx.ASGITransport(create_app(stage.gateway), client=(address, 5000))
+        async with httpx.AsyncClient(transport=transport, base_url="http://127.0.0.1") as client:
+            page = await client.get("/")
+        assert page.status_code == 200
+        assert ("set-cookie" in page.headers) is given
 
 
 def test_both_languages_have_every_word() -> None:

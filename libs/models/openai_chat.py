@@ -1,6 +1,7 @@
 """`ChatModel` over any OpenAI-compatible server; the one owner of retries to it."""
 
 import asyncio
+import codecs
 import json
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
@@ -27,6 +28,8 @@ from libs.models.ports import (
 from libs.observability.metrics import MODEL_CALLS, MODEL_SECONDS, MODEL_TOKENS
 
 T = TypeVar("T")
+# Servers may cut a character outside the BMP in two escapes, and send them in two pieces.
+_WHOLE_CHARACTERS = codecs.getincrementaldecoder("utf-16-le")
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,13 +82,14 @@ class OpenAIChatModel:
         async with self._recorded(purpose) as record:
             opened = await self._tried(lambda: self._open(messages, max_tokens), deadline)
             finish_reason: str | None = None
+            decoder = _WHOLE_CHARACTERS("replace")
             async with opened as chunks:
                 async for chunk in self._guarded(chunks, deadline):
                     record.usage = _usage(chunk) or record.usage
-                    for choice in chunk.choices[:1]:
-                        finish_reason = choice.finish_reason or finish_reason
-                        if choice.delta.content:
-                            yield ChatDelta(choice.delta.content)
+                    text, ended = _piece(chunk)
+                    finish_reason = ended or finish_reason
+                    if whole := decoder.decode(text.encode("utf-16-le", "surrogatepass")):
+                        yield ChatDelta(whole)
             if finish_reason is None:
                 raise ModelUnavailableError("cut-off", "the stream ended in the middle")
             yield ChatDelta(finish_reason=finish_reason, usage=record.usage)
@@ -142,7 +146,8 @@ class OpenAIChatModel:
         choices = answer.choices or []
         if not choices or choices[0].finish_reason == "length":
             raise RetryableError("malformed", "the answer was cut off at its limit")
-        value = json.loads(choices[0].message.content or "")
+        content = getattr(choices[0].message, "content", None)
+        value = json.loads(content if isinstance(content, str) else "")
         if not isinstance(value, dict):
             raise RetryableError("malformed", "not a JSON object")
         return value
@@ -247,7 +252,7 @@ class _Opened:
             except StopAsyncIteration:
                 raise RetryableError("malformed", "an empty answer") from None
             self._first.append(chunk)
-            if any(c.delta.content or c.finish_reason for c in chunk.choices or []):
+            if any(_piece(chunk)):
                 return
 
     async def __aenter__(self) -> AsyncIterator[ChatCompletionChunk]:
@@ -265,6 +270,14 @@ class _Opened:
 
 def _wire(messages: Sequence[Message]) -> Any:
     return [{"role": message.role, "content": message.content} for message in messages]
+
+
+def _piece(chunk: Any) -> tuple[str, str | None]:
+    """The text and the finish reason in a piece; the client library checks no types."""
+    for choice in (getattr(chunk, "choices", None) or [])[:1]:
+        text = getattr(getattr(choice, "delta", None), "content", None)
+        return text if isinstance(text, str) else "", getattr(choice, "finish_reason", None)
+    return "", None
 
 
 def _usage(answer: Any) -> Usage | None:

@@ -1,6 +1,7 @@
 """The `sluice` command."""
 
 import asyncio
+import io
 import json
 import os
 import sys
@@ -10,6 +11,7 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
+from pydantic import ValidationError
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
 from services.cli import render
@@ -28,15 +30,33 @@ AsJson = Annotated[bool, typer.Option("--json", help="Print JSON for scripts.")]
 
 def _run(work: Callable[[Client], Coroutine[Any, Any, ExitCode]]) -> None:
     async def main() -> ExitCode:
-        async with Client(CliSettings()) as client:
+        async with Client(_settings()) as client:
             return await work(client)
 
+    # File names and answers hold characters that the terminal may not know.
+    for output in (sys.stdout, sys.stderr):
+        if isinstance(output, io.TextIOWrapper):
+            output.reconfigure(errors="replace")
     try:
         code = asyncio.run(main())
     except CliError as exc:
         render.err.print(f"sluice: {exc}", markup=False, style="red")
         code = exc.code
     raise typer.Exit(int(code))
+
+
+def _settings() -> CliSettings:
+    """Raises: CliError for a setting that cannot be read."""
+    try:
+        return CliSettings()
+    except ValidationError as exc:
+        wrong = "; ".join(f"setting {e['loc'][0]}: {e['msg']}" for e in exc.errors())
+        raise CliError(wrong, ExitCode.USAGE) from None
+
+
+def _text(argument: str) -> str:
+    """An argument as Unicode: bytes of another encoding cannot be sent."""
+    return argument.encode("utf-8", "replace").decode()
 
 
 @app.command()
@@ -107,7 +127,7 @@ def ask(
         final: Json = {}
         last = ""
         async for kind, data in client.stream(
-            f"/v1/conversations/{number}/turns", {"text": question}
+            f"/v1/conversations/{number}/turns", {"text": _text(question)}
         ):
             last, final = kind, data
             if as_json:
@@ -131,7 +151,10 @@ def _finish(kind: str, final: Json, conversation: str, *, as_json: bool) -> Exit
         render.print_sources(final.get("citations", []))
         render.err.print(f"(conversation {conversation})", markup=False, style="dim")
     if kind == "error":
-        raise CliError(str(final.get("detail") or final.get("reason")), ExitCode.FAILED)
+        why = final.get("error") or {}
+        raise CliError(str(why.get("detail") or why.get("reason") or "it failed"), ExitCode.FAILED)
+    if final.get("state") == "cancelled":
+        raise CliError("the turn was cancelled", ExitCode.FAILED)
     return ExitCode.DECLINED if final.get("declined") else ExitCode.OK
 
 
@@ -144,7 +167,7 @@ def search(
     """Search the documents and show why each hit stands where it stands."""
 
     async def work(client: Client) -> ExitCode:
-        found = await client.post("/v1/search", {"query": query, "top_k": top_k})
+        found = await client.post("/v1/search", {"query": _text(query), "top_k": top_k})
         if as_json:
             print(json.dumps(found, ensure_ascii=False))
         else:

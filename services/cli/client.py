@@ -1,8 +1,9 @@
 """The platform's HTTP API as the commands use it."""
 
 import json
+import os
 from collections.abc import AsyncIterator, Mapping
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
@@ -25,7 +26,10 @@ class Client:
         headers = {"Authorization": f"Bearer {key}"} if key else {}
         self._url = settings.base_url
         self._http = httpx.AsyncClient(
-            base_url=settings.base_url, headers=headers, timeout=httpx.Timeout(60.0, connect=5.0)
+            base_url=settings.base_url,
+            headers=headers,
+            timeout=httpx.Timeout(60.0, connect=5.0),
+            trust_env=settings.url is not None,  # no proxy leads to this machine's own loopback
         )
 
     async def __aenter__(self) -> Self:
@@ -54,7 +58,7 @@ class Client:
             with file.open("rb") as content:
                 response = await self._http.post(
                     "/v1/documents",
-                    files={"file": (file.name, content)},
+                    files={"file": (_name(file), content)},
                     data=fields,
                     timeout=httpx.Timeout(600.0, connect=5.0),
                 )
@@ -87,12 +91,21 @@ class Client:
     async def _unreachable_named(self) -> AsyncIterator[None]:
         try:
             yield
-        except httpx.TransportError as exc:
+        except (httpx.TransportError, httpx.InvalidURL) as exc:
             raise CliError(
                 f"no answer from {self._url} ({exc.__class__.__name__}): start the platform with "
                 "`sluice up`, or set SLUICE_URL",
                 ExitCode.UNREACHABLE,
             ) from exc
+
+
+def _name(file: Path) -> str:
+    """The file's name as Unicode, also where the file system's is in another encoding."""
+    raw = os.fsencode(file.name)
+    for encoding in ("utf-8", "gb18030"):
+        with suppress(UnicodeDecodeError):
+            return raw.decode(encoding)
+    return raw.decode("utf-8", "replace")
 
 
 def problem(response: httpx.Response) -> CliError:
@@ -113,5 +126,11 @@ def problem(response: httpx.Response) -> CliError:
 def _json(response: httpx.Response) -> Json:
     if response.is_error:
         raise problem(response)
-    body: Json = response.json()
+    try:
+        body: Json = response.json()
+    except ValueError as exc:
+        raise CliError(
+            f"what answers at {response.url.host} is no Sluice: check SLUICE_URL",
+            ExitCode.UNREACHABLE,
+        ) from exc
     return body

@@ -9,6 +9,7 @@ from services.cli.client import Client, Json
 from services.cli.errors import CliError, ExitCode
 
 FINAL_STATES = frozenset({"indexed", "failed", "cancelled", "deleted"})
+ENDED = FINAL_STATES | {"refused"}
 PARALLEL_UPLOADS = 4
 POLL_S = 1.0
 WAITED_FOR = 4  # unfinished documents asked about in one round
@@ -115,13 +116,18 @@ async def _follow(
 ) -> None:
     while True:
         last_round = sending_done.is_set()
-        open_ = [u for u in uploads if u.document and u.state not in FINAL_STATES]
+        open_ = [u for u in uploads if u.document and u.state not in ENDED]
         if last_round and not open_:
             return
         unfinished = 0  # the oldest finish first, so a few that have not are enough to ask about
         for upload in open_:
-            upload.document = await client.get(f"/v1/documents/{upload.document['id']}")
-            unfinished += upload.state not in FINAL_STATES
+            try:
+                upload.document = await client.get(f"/v1/documents/{upload.document['id']}")
+            except CliError as exc:
+                if exc.code is not ExitCode.FAILED:
+                    raise
+                upload.error = str(exc)  # deleted meanwhile: the others are followed on
+            unfinished += upload.state not in ENDED
             if unfinished == WAITED_FOR:
                 break
         changed(uploads)

@@ -1,5 +1,6 @@
 """The model gateway against a real HTTP server that plays every kind of trouble."""
 
+import json
 import time
 from collections.abc import AsyncIterator, Iterator
 from contextlib import aclosing
@@ -238,3 +239,17 @@ async def test_total_time_is_bounded(server: LlmServer, calls: Calls) -> None:
         model = OpenAIChatModel(client, MODEL, calls, policy=policy)
         with pytest.raises(ModelUnavailableError):
             await read(model)  # unbounded, the scene goes on for 50 s and ends well
+
+
+async def test_a_character_that_was_cut_in_two_comes_out_whole(
+    server: LlmServer, model: OpenAIChatModel
+) -> None:
+    def piece(content: str) -> bytes:
+        delta = {"choices": [{"index": 0, "delta": {"content": content}}]}
+        return f"data: {json.dumps(delta)}\n\n".encode()
+
+    end = b'data: {"choices": [{"index": 0, "delta": null, "finish_reason": "stop"}]}\n\n'
+    odd = b'data: {"choices": null}\n\n'
+    raw = piece("a\ud83c") + odd + piece("\udf5c") + end + b"data: [DONE]\n\n"
+    server.play(Scene(raw=raw))
+    assert "".join(delta.text for delta in await read(model)) == "a🍜"

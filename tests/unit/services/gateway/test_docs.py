@@ -64,6 +64,6 @@ async def test_the_page_of_the_description_needs_nothing_from_elsewhere(stage: S
 
 async def test_headers_that_are_not_ascii_pass_to_ingest(whole: Stage) -> None:
     async with whole.client() as client:
-        odd = {"User-Agent": "中文".encode(), "X-Note": b"\xff"}
+        odd = {b"User-Agent": "中文".encode(), b"X-Note": b"\xff"}
         response = await client.get("/v1/documents", headers=odd)
     assert (response.status_code, response.json()["items"]) == (200, [])

@@ -1,6 +1,7 @@
 """The executor: planned turns get their answers."""
 
 import asyncio
+from contextlib import suppress
 
 import structlog
 
@@ -65,7 +66,8 @@ async def _searchable(platform: Platform, retriever: Retriever) -> bool:
             await retriever.search(PROBE_TENANT, "probe", limit=1)
         except TransientError as exc:
             log.info("search_awaited", reason=str(exc))
-            await asyncio.wait({asyncio.create_task(platform.stopping.wait())}, timeout=RETRY_S)
+            with suppress(TimeoutError):
+                await asyncio.wait_for(platform.stopping.wait(), RETRY_S)
         else:
             report(None)
             return True

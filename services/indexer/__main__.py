@@ -1,6 +1,7 @@
 """The indexer: chunk sets into the vector and keyword indexes, deletions out of every store."""
 
 import asyncio
+from contextlib import suppress
 
 import structlog
 
@@ -54,11 +55,12 @@ async def _prepared(platform: Platform, search: SearchStack) -> ActiveIndex | No
     while await platform.connected():
         try:
             active = await prepare(platform.db, search.embedder, search.vectors, search.keywords)
+            await search.vectors.flush(active.vector_collection)
         except TransientError as exc:
             log.info("search_index_awaited", reason=str(exc))
-            await asyncio.wait({asyncio.create_task(platform.stopping.wait())}, timeout=RETRY_S)
+            with suppress(TimeoutError):
+                await asyncio.wait_for(platform.stopping.wait(), RETRY_S)
         else:
-            await search.vectors.flush(active.vector_collection)
             report(None)
             return active
     return None

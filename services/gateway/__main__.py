@@ -6,7 +6,7 @@ import httpx
 
 from libs.contracts import TurnReply, to_record
 from libs.contracts.topics import topic_of
-from libs.kernel import stable_partition
+from libs.kernel import TransientError, stable_partition
 from libs.service.process import open_platform, serve_http
 from libs.service.process import run as run_process
 from libs.service.search import open_search
@@ -34,7 +34,11 @@ async def main(settings: GatewaySettings) -> None:
         readiness = Readiness(
             platform.db,
             platform.health,
-            lambda: retriever.search(PROBE_TENANT, "probe", limit=1),
+            {
+                "search": lambda: retriever.search(PROBE_TENANT, "probe", limit=1),
+                # Its heartbeat outlives a killed process for some seconds; its port does not.
+                "ingest": lambda: _reach(ingest),
+            },
         )
         partition = stable_partition(platform.instance_id, topic_of("TurnReply").partitions)
 
@@ -65,6 +69,13 @@ async def main(settings: GatewaySettings) -> None:
             )
             for task in background:
                 task.cancel()
+
+
+async def _reach(ingest: httpx.AsyncClient) -> None:
+    try:
+        await ingest.get("/live")
+    except httpx.TransportError as exc:
+        raise TransientError("ingest does not answer") from exc
 
 
 def _ingest_client(settings: GatewaySettings) -> httpx.AsyncClient:

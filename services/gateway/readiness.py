@@ -3,7 +3,8 @@
 import asyncio
 import math
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
+from itertools import chain
 
 from sqlalchemy import RowMapping
 
@@ -17,20 +18,20 @@ FRESH_S = 1.0  # asked more often, the last finding is good enough
 
 
 class Readiness:
-    """Asks SQL who lives, the process itself what it waits for, and search whether it finds."""
+    """Asks SQL who lives, the process what it waits for, and backends whether they answer."""
 
     def __init__(
         self,
         db: Database,
         health: Health,
-        probe: Callable[[], Awaitable[object]],
+        probes: Mapping[str, Callable[[], Awaitable[object]]],
         *,
         probe_timeout_s: float = 2.0,
     ) -> None:
-        """`probe` searches once; it raises TransientError when a search backend is away."""
+        """`probes` use what they are named after once; TransientError says that it is away."""
         self._db = db
         self._health = health
-        self._probe = probe
+        self._probes = probes
         self._probe_timeout_s = probe_timeout_s
         self._lock = asyncio.Lock()
         self._found: list[str] = []
@@ -40,8 +41,8 @@ class Readiness:
         """Names, sorted; empty: ready. `service (what it waits for)` where a process says so."""
         async with self._lock:
             if time.monotonic() - self._found_at > FRESH_S:
-                services, search = await asyncio.gather(self._services(), self._search())
-                self._found = sorted({*self._health.missing, *services, *search})
+                lacks = await asyncio.gather(self._services(), *map(self._probed, self._probes))
+                self._found = sorted({*self._health.missing, *chain.from_iterable(lacks)})
                 self._found_at = time.monotonic()
             return self._found
 
@@ -53,12 +54,12 @@ class Readiness:
             return ["sql"]
         return [lack for name in NEEDED if (lack := _lack(name, living))]
 
-    async def _search(self) -> list[str]:
+    async def _probed(self, name: str) -> list[str]:
         try:
             async with asyncio.timeout(self._probe_timeout_s):
-                await self._probe()
+                await self._probes[name]()
         except (TransientError, TimeoutError):
-            return ["search"]
+            return [name]
         return []
 
 

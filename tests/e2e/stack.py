@@ -120,7 +120,10 @@ class Stack:
 
         def is_final() -> bool:
             with self.client() as client:
-                document.update(client.get(f"/v1/documents/{document_id}").json())
+                response = client.get(f"/v1/documents/{document_id}")
+            if response.status_code == httpx.codes.SERVICE_UNAVAILABLE:
+                return False  # a service was just killed
+            document.update(response.json())
             return document["state"] in {"indexed", "failed", "cancelled"}
 
         wait_until(is_final, f"document {document_id} at its end: {document}")

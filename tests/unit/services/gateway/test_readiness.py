@@ -29,7 +29,7 @@ async def test_ready_when_every_service_has_one_ready_process(db: Database) -> N
     for service in NEEDED:
         await beat(db, service)
     await beat(db, "executor", "kafka")  # another one is still starting
-    assert await Readiness(db, Health(), found).missing() == []
+    assert await Readiness(db, Health(), {"search": found}).missing() == []
 
 
 async def test_what_lacks_is_named_with_what_it_waits_for(db: Database) -> None:
@@ -39,20 +39,27 @@ async def test_what_lacks_is_named_with_what_it_waits_for(db: Database) -> None:
     await beat(db, "executor", "search index")
     health = Health()
     health.report("broker", "kafka")
-    missing = await Readiness(db, health, away).missing()
+    missing = await Readiness(db, health, {"search": away}).missing()
     assert missing == ["chunker", "executor (kafka, search index)", "kafka", "search"]
+
+
+async def test_a_dead_port_counts_though_its_heartbeat_is_fresh(db: Database) -> None:
+    for service in NEEDED:
+        await beat(db, service)
+    ready = Readiness(db, Health(), {"search": found, "ingest": away})
+    assert await ready.missing() == ["ingest"]
 
 
 async def test_a_search_that_does_not_answer_is_missing_in_time(db: Database) -> None:
     for service in NEEDED:
         await beat(db, service)
-    quick = Readiness(db, Health(), silent, probe_timeout_s=0.02)
+    quick = Readiness(db, Health(), {"search": silent}, probe_timeout_s=0.02)
     assert await quick.missing() == ["search"]
 
 
 async def test_without_sql_nothing_is_known_but_that(tmp_path: Path) -> None:
     db = open_database(f"sqlite+aiosqlite:///{tmp_path / 'without-tables.db'}")
-    assert await Readiness(db, Health(), found).missing() == ["sql"]
+    assert await Readiness(db, Health(), {"search": found}).missing() == ["sql"]
     await db.close()
 
 
@@ -62,7 +69,7 @@ async def test_many_askers_are_one_look(db: Database) -> None:
     async def look() -> None:
         looks.append(1)
 
-    ready = Readiness(db, Health(), look)
+    ready = Readiness(db, Health(), {"search": look})
     answers = await asyncio.gather(*(ready.missing() for _ in range(20)))
     assert len(looks) == 1
     assert all(answer == sorted(NEEDED) for answer in answers)

@@ -15,7 +15,6 @@ from libs.storage.sql import Database, dead_letters
 
 MAX_KEY_CHARS = 191
 MAX_REASON_CHARS = 64
-MAX_DETAIL_CHARS = 4_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +59,7 @@ class Ledger:
             "value": record.value or b"",
             "headers": headers_of(record),
             "reason": failure.reason[:MAX_REASON_CHARS],
-            "detail": failure.detail[:MAX_DETAIL_CHARS],
+            "detail": failure.detail,
             "attempts": failure.attempts,
             "created_at": self.clock_us(),
         }

@@ -6,6 +6,8 @@ from typing import Any, Self, TypeVar
 
 E = TypeVar("E")
 
+MAX_DETAIL_CHARS = 4_000
+
 
 @dataclass(frozen=True, slots=True)
 class Failure:
@@ -15,6 +17,11 @@ class Failure:
     detail: str
     attempts: int
     permanent: bool  # False: retries were used up or the handler has a bug
+
+    def __post_init__(self) -> None:
+        # It travels in events and rows: what an exception says may be as large as its input.
+        if len(self.detail) > MAX_DETAIL_CHARS:
+            object.__setattr__(self, "detail", self.detail[: MAX_DETAIL_CHARS - 1] + "…")
 
 
 Handler = Callable[[E], Awaitable[None]]

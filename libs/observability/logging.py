@@ -23,6 +23,7 @@ _SECRET_TEXT = re.compile(
     r"(?i)(?P<kept>\b(?:bearer|basic)\s+|://[^\s/:@]*:|\b(?:api[_-]?key|password|secret|token)=)"
     r"[^\s@&'\",;]+"
 )
+MAX_TEXT_CHARS = 16_000
 _NOISY = {"aiokafka": logging.CRITICAL, "faust": logging.WARNING, "httpx": logging.WARNING}
 
 
@@ -135,10 +136,19 @@ def redact(_logger: WrappedLogger, _method: str, event: EventDict) -> EventDict:
     return {key: _clean(key, value) for key, value in event.items()}
 
 
+def _bounded(text: str) -> str:
+    """Both ends of a text that is too long for a log line: a traceback's cause is at its end."""
+    if len(text) <= MAX_TEXT_CHARS:
+        return text
+    half = MAX_TEXT_CHARS // 2
+    return f"{text[:half]} … {len(text) - 2 * half} characters … {text[-half:]}"
+
+
 def _clean(key: object, value: Any) -> Any:
     if isinstance(key, str) and _SECRET_KEY.search(key) and value is not None:
         return REDACTED
     if isinstance(value, str):
+        value = _bounded(value)
         return _SECRET_TEXT.sub(rf"\g<kept>{REDACTED}", value)
     if isinstance(value, bytes | bytearray):
         return f"{len(value)} bytes"

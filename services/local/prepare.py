@@ -23,7 +23,7 @@ async def _prepare(settings: LocalSettings) -> None:
     db = open_database(settings.sql_url)
     try:
         await db.create_schema()
-        await _make_api_key(db, settings)
+        await make_api_key(db, settings)
         bootstrap = os.environ["KAFKA_BOOTSTRAP"]
         await prepare_broker(
             bootstrap, db, embedded=settings.embeds_broker, timeout_s=BROKER_TIMEOUT_S
@@ -32,11 +32,17 @@ async def _prepare(settings: LocalSettings) -> None:
         await db.close()
 
 
-async def _make_api_key(db: Database, settings: LocalSettings) -> None:
-    if settings.api_key_file.exists():
-        return
+async def make_api_key(db: Database, settings: LocalSettings) -> None:
+    """Leave a key in the file that the database knows, after a crash or with a new one too."""
+    file = settings.api_key_file
+    if file.exists():
+        async with db.reading() as sql:
+            if await api_keys.authenticate(sql, file.read_text().strip()) is not None:
+                return
     async with db.work() as sql:
-        key = await api_keys.create(sql, LOCAL_TENANT, role="admin", name="made on first start")
-        descriptor = os.open(settings.api_key_file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-        with os.fdopen(descriptor, "w") as file:
-            file.write(f"{key.clear}\n")
+        key = await api_keys.create(sql, LOCAL_TENANT, role="admin", name="local")
+    made = file.with_suffix(".new")
+    descriptor = os.open(made, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+    with os.fdopen(descriptor, "w") as target:
+        target.write(f"{key.clear}\n")
+    made.replace(file)

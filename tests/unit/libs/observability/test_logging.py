@@ -15,6 +15,7 @@ from libs.observability import (
     set_service_name,
     tracing,
 )
+from libs.observability.logging import MAX_TEXT_CHARS, redact
 
 
 class Lines(io.StringIO):
@@ -134,3 +135,11 @@ def test_values_that_json_does_not_know_are_still_logged(lines: Lines) -> None:
     (line,) = lines.read_all()
     assert (line["error"], line["blob"], line["ids"]) == ("ValueError('x')", "4 bytes", ["a"])
     assert line["kind"] == "<class 'int'>"
+
+
+def test_a_huge_text_keeps_both_ends_and_costs_little() -> None:
+    text = "Traceback " + "a" * 3_000_000 + " OSError: the cause"
+    line = redact(None, "error", {"event": "failed", "exception": text})
+    assert len(line["exception"]) < 2 * MAX_TEXT_CHARS
+    assert line["exception"].startswith("Traceback ")
+    assert line["exception"].endswith(" OSError: the cause")

@@ -125,7 +125,7 @@ async def requests_of(bootstrap: str) -> AsyncIterator["asyncio.Queue[TurnReques
 async def test_a_question_goes_out_and_its_answer_comes_back_over_the_broker(
     stack: Stack,
 ) -> None:
-    await stack.ready_but_for("search")
+    await stack.ready_but_for("ingest", "search")
     path = f"/v1/conversations/{await stack.conversation()}/turns"
     async with (
         requests_of(stack.bootstrap) as requests,
@@ -151,12 +151,12 @@ async def test_a_question_goes_out_and_its_answer_comes_back_over_the_broker(
 
 
 async def test_what_is_missing_is_named(stack: Stack) -> None:
-    await stack.ready_but_for("search")
+    await stack.ready_but_for("ingest", "search")
     lacking = {name: stack.others.pop(name) for name in ("parser", "executor")}
     async with stack.db.work() as sql:
         await workers.leave(sql, lacking["parser"].id)
         await workers.beat(sql, lacking["executor"], ["kafka"])
-    await stack.ready_but_for("executor (kafka)", "parser", "search")
+    await stack.ready_but_for("executor (kafka)", "ingest", "parser", "search")
     refused = await stack.client.post("/v1/search", json={"query": "gate"})
     assert refused.status_code == 503
     assert refused.headers["retry-after"]

@@ -16,6 +16,9 @@ class KafkaConnection:
     bootstrap: str
     # The embedded broker waits half of this for other members before a group starts.
     session_timeout_s: float = 6.0
+    # How long a broker may hold a fetch that finds nothing. The embedded one holds a fetch of many
+    # partitions for all of it, though a record comes meanwhile, so this is what a hop costs there.
+    fetch_wait_s: float = 0.03
 
     @property
     def revoke_timeout_s(self) -> float:
@@ -31,6 +34,7 @@ def group_client(kafka: KafkaConnection, group_id: str) -> AIOKafkaConsumer:
         group_id=group_id,
         enable_auto_commit=False,
         auto_offset_reset="earliest",
+        fetch_max_wait_ms=int(kafka.fetch_wait_s * 1000),
         session_timeout_ms=session_ms,
         heartbeat_interval_ms=session_ms // 6,
         rebalance_timeout_ms=2 * session_ms,
@@ -40,5 +44,9 @@ def group_client(kafka: KafkaConnection, group_id: str) -> AIOKafkaConsumer:
 
 def reader_client(kafka: KafkaConnection) -> AIOKafkaConsumer:
     """A client without a group, for readers that are assigned their partitions."""
-    options: dict[str, Any] = {"enable_auto_commit": False, "auto_offset_reset": "earliest"}
+    options: dict[str, Any] = {
+        "enable_auto_commit": False,
+        "auto_offset_reset": "earliest",
+        "fetch_max_wait_ms": int(kafka.fetch_wait_s * 1000),
+    }
     return AIOKafkaConsumer(bootstrap_servers=kafka.bootstrap, group_id=None, **options)

@@ -93,7 +93,12 @@ class Platform:
         await self._read(listener, source)
 
     def _kafka(self) -> KafkaConnection:
-        return KafkaConnection(self.settings.kafka_bootstrap, self.settings.kafka_session_timeout_s)
+        settings = self.settings
+        return KafkaConnection(
+            settings.kafka_bootstrap,
+            settings.kafka_session_timeout_s,
+            settings.kafka_fetch_wait_s,
+        )
 
     async def _read(self, reader: Consumer | Listener, source: str) -> None:
         self.health.report(source, "kafka")

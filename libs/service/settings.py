@@ -28,6 +28,8 @@ class PlatformSettings(BaseSettings):
     kafka_bootstrap: str = Field(default="127.0.0.1:19092", validation_alias="KAFKA_BOOTSTRAP")
     # The embedded broker joins groups after half of this, so local mode keeps it short.
     kafka_session_timeout_s: float = Field(default=6.0, validation_alias="KAFKA_SESSION_TIMEOUT_S")
+    # A full-size broker answers as soon as a record is there: 0.5 spares it empty fetches.
+    kafka_fetch_wait_s: float = Field(default=0.03, gt=0, validation_alias="KAFKA_FETCH_WAIT_S")
     kafka_idempotence: bool = Field(default=False, validation_alias="KAFKA_IDEMPOTENCE")
     database_url: str | None = Field(default=None, validation_alias="DATABASE_URL")
     milvus_uri: str = Field(default="http://127.0.0.1:19530", validation_alias="MILVUS_URI")

@@ -18,7 +18,7 @@ class KafkaConnection:
     session_timeout_s: float = 6.0
     # How long a broker may hold a fetch that finds nothing. The embedded one holds a fetch of many
     # partitions for all of it, though a record comes meanwhile, so this is what a hop costs there.
-    fetch_wait_s: float = 0.03
+    fetch_wait_s: float = 0.5
 
     @property
     def revoke_timeout_s(self) -> float:

@@ -28,8 +28,8 @@ class PlatformSettings(BaseSettings):
     kafka_bootstrap: str = Field(default="127.0.0.1:19092", validation_alias="KAFKA_BOOTSTRAP")
     # The embedded broker joins groups after half of this, so local mode keeps it short.
     kafka_session_timeout_s: float = Field(default=6.0, validation_alias="KAFKA_SESSION_TIMEOUT_S")
-    # A full-size broker answers as soon as a record is there: 0.5 spares it empty fetches.
-    kafka_fetch_wait_s: float = Field(default=0.03, gt=0, validation_alias="KAFKA_FETCH_WAIT_S")
+    # What a hop may cost on the embedded broker; services that somebody waits for make it short.
+    kafka_fetch_wait_s: float = Field(default=0.5, gt=0, validation_alias="KAFKA_FETCH_WAIT_S")
     kafka_idempotence: bool = Field(default=False, validation_alias="KAFKA_IDEMPOTENCE")
     database_url: str | None = Field(default=None, validation_alias="DATABASE_URL")
     milvus_uri: str = Field(default="http://127.0.0.1:19530", validation_alias="MILVUS_URI")
@@ -57,3 +57,11 @@ class PlatformSettings(BaseSettings):
         if isinstance(value, str):
             return tuple(name.strip() for name in value.split(",") if name.strip())
         return value
+
+
+class InteractiveSettings(PlatformSettings):
+    """Of services that a person waits for: they ask the broker often."""
+
+    kafka_fetch_wait_s: float = Field(
+        default=0.05, gt=0, validation_alias="KAFKA_INTERACTIVE_FETCH_WAIT_S"
+    )

@@ -2,8 +2,8 @@
 
 from pydantic import Field
 
-from libs.service.settings import PlatformSettings
+from libs.service.settings import InteractiveSettings
 
 
-class ExecutorSettings(PlatformSettings):
+class ExecutorSettings(InteractiveSettings):
     answer_max_tokens: int = Field(default=800, validation_alias="SLUICE_ANSWER_MAX_TOKENS")

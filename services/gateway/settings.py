@@ -2,10 +2,10 @@
 
 from pydantic import Field
 
-from libs.service.settings import PlatformSettings
+from libs.service.settings import InteractiveSettings
 
 
-class GatewaySettings(PlatformSettings):
+class GatewaySettings(InteractiveSettings):
     """Limits are per key or per question; 0 turns a limit off."""
 
     local: bool = Field(default=False, validation_alias="SLUICE_LOCAL")

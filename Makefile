@@ -6,7 +6,7 @@ READY := $(VENV)/.ready
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run test check lint types imports schemas unit contract integration e2e bench bench-eventbus lock clean
+.PHONY: help setup run test check lint types imports schemas unit contract integration e2e bench bench-eventbus bench-local lock clean
 
 help: ## Show the targets
 	@grep -E '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 18
@@ -58,6 +58,9 @@ bench: $(READY) ## Every benchmark, each a table of ratios
 
 bench-eventbus: $(READY) ## The event runtime beside aiokafka, FastStream and Faust
 	$(BIN)/python -m tests.bench.eventbus
+
+bench-local: $(READY) ## The local stack: time to ready, memory, answers while a library loads
+	$(BIN)/python -m tests.bench.local_stack
 
 lock: ## Resolve the newest allowed packages into requirements.lock
 	$(BIN)/uv pip compile --quiet --upgrade --universal --python-version 3.11 --generate-hashes \

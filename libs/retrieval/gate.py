@@ -25,10 +25,11 @@ def judge(
 
     The best keyword hit is always 1.0 and something is always nearest, so neither says that the
     answer is there. Together they do: the share of the question's rare terms that the best hits
-    hold, and how near the nearest of them is. On the question sets their sum declines 97 % of the
-    questions that are foreign to a library and 0.5 % of those it answers; for the same 97 %, one
-    of them alone declines 11-13 % of those too. (A fact that the right document lacks cannot be
-    told this way.)
+    hold, and how near the nearest of them is. On the question sets a sum of 1.1 declines 97 % of
+    the questions that are foreign to a library and 0.5 % of those it answers; for the same 97 %,
+    one of them alone declines 11-13 % of those too. In a library of 430 mixed documents foreign
+    questions reached 1.12, and 1.15 declined none of 240 answerable ones that 1.1 had not. (A
+    fact that the right document lacks cannot be told this way.)
 
     A question in another script than every hit can share few terms with them: for it nearness
     above the vector floor is enough.

@@ -19,7 +19,7 @@ class RetrievalPolicy:
     vector_weight: float = 0.78
     keyword_weight: float = 0.22
     # The gate: coverage and nearest similarity must add up to this.
-    min_certainty: float = 1.1
+    min_certainty: float = 1.15
     cover_with: int = 3  # hits whose terms count as cover
     question_chars: int = 2_200
     total_chars: int = 5_200

@@ -61,6 +61,9 @@ def analyse(text: str) -> list[str]:
     return [term for term in terms if len(term) <= MAX_TERM_CHARS]
 
 
+PRIOR_ROWS: Final = 50
+
+
 def inverse_document_frequency(total: int, containing: int) -> float:
     """BM25's IDF, in nats, never negative.
 
@@ -70,9 +73,14 @@ def inverse_document_frequency(total: int, containing: int) -> float:
 
 
 def term_weights(terms: Sequence[str], total: int, counts: Mapping[str, int]) -> dict[str, float]:
-    """Each distinct term's IDF in a collection of `total` rows; `counts` may miss terms."""
+    """Each distinct term's IDF in a collection of `total` rows; `counts` may miss terms.
+
+    The collection counts as if it had `PRIOR_ROWS` more, one of them with the term: a handful of
+    rows says nothing about which terms are rare, and there all then weigh nearly the same.
+    """
     return {
-        term: inverse_document_frequency(total, min(counts.get(term, 0), total)) for term in terms
+        term: inverse_document_frequency(total + PRIOR_ROWS, min(counts.get(term, 0), total) + 1)
+        for term in terms
     }
 
 

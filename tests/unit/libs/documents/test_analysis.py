@@ -6,6 +6,7 @@ from hypothesis import strategies as st
 
 from libs.documents.analysis import (
     MAX_TERM_CHARS,
+    PRIOR_ROWS,
     analyse,
     covered_share,
     inverse_document_frequency,
@@ -77,9 +78,16 @@ def test_any_text_gives_clean_terms_and_always_the_same(text: str) -> None:
 def test_rare_terms_weigh_more_and_unknown_ones_most() -> None:
     weights = term_weights(["everywhere", "rare", "nowhere"], 100, {"everywhere": 100, "rare": 1})
     assert 0 < weights["everywhere"] < weights["rare"] < weights["nowhere"]
-    assert weights["nowhere"] == inverse_document_frequency(100, 0)
+    assert weights["nowhere"] == inverse_document_frequency(100 + PRIOR_ROWS, 1)
 
 
 def test_covered_share_is_by_weight() -> None:
     assert covered_share({"a": 3.0, "b": 1.0}, {"a", "other"}) == 0.75
     assert covered_share({}, {"a"}) == 0.0
+
+
+def test_a_handful_of_rows_makes_no_term_rare_and_thousands_do() -> None:
+    small = term_weights(["hotel", "cost"], 1, {"hotel": 1})
+    assert small["hotel"] > 0.8 * small["cost"]
+    large = term_weights(["hotel", "cost"], 5_000, {"hotel": 2_000})
+    assert large["hotel"] < 0.2 * large["cost"]

@@ -15,7 +15,6 @@ class LocalSettings(PlatformSettings):
     # The embedded broker never frees memory: above this it is recycled in a quiet moment,
     # above twice this at once.
     broker_max_mb: int = Field(default=512, gt=0, validation_alias="SLUICE_BROKER_MAX_MB")
-    ready_timeout_s: float = Field(default=120.0, gt=0, validation_alias="SLUICE_READY_TIMEOUT_S")
     stop_timeout_s: float = Field(default=25.0, gt=0, validation_alias="SLUICE_STOP_TIMEOUT_S")
 
     @property

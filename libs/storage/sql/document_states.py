@@ -38,11 +38,6 @@ def may_follow(state: str, to: str) -> bool:
     return DocumentState(to) in _NEXT[DocumentState(state)]
 
 
-def sources_of(to: str) -> frozenset[DocumentState]:
-    """The states that `to` may follow, within one generation."""
-    return frozenset(state for state in DocumentState if may_follow(state, to))
-
-
 def may_start_generation(state: str) -> bool:
     """Anything but a tombstone may be parsed anew; work of the older generation is dropped."""
     return DocumentState(state) is not _S.DELETED

@@ -73,6 +73,10 @@ class FakeObjectStore:
         self._check()
         return sorted(key for key in self.objects if key.startswith(prefix))
 
+    async def pages(self, prefix: str) -> AsyncIterator[list[str]]:
+        for key in await self.keys(prefix):
+            yield [key]
+
     def _check(self) -> None:
         if self.away:
             raise TransientError("the object store does not answer")

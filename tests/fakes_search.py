@@ -2,7 +2,7 @@
 
 import hashlib
 import math
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from libs.documents.analysis import analyse, inverse_document_frequency
 from libs.kernel import TransientError
-from libs.storage.ports import Frequencies, IndexHit, IndexRow, Vector
+from libs.storage.ports import Frequencies, IndexEntry, IndexHit, IndexRow, Vector
 
 Rows = dict[tuple[str, str], IndexRow]
 
@@ -43,6 +43,14 @@ class FakeIndex:
     async def count(self, name: str, tenant: str, document_id: str | None = None) -> int:
         self._check()
         return len([r for r in self._of(name, tenant) if document_id in (None, r.document_id)])
+
+    async def entries(
+        self, name: str, tenant: str, document_id: str | None = None
+    ) -> AsyncIterator[list[IndexEntry]]:
+        self._check()
+        for row in self._of(name, tenant):
+            if document_id in (None, row.document_id):
+                yield [IndexEntry(row.chunk_id, row.document_id, row.generation)]
 
     def _of(self, name: str, tenant: str, domains: Sequence[str] = ()) -> list[IndexRow]:
         rows = [row for row in self.rows[name].values() if row.tenant == tenant]

@@ -41,6 +41,13 @@ class ObjectStore(Protocol):
         """Every key that starts with `prefix`, sorted."""
         ...
 
+    def pages(self, prefix: str) -> AsyncIterator[list[str]]:
+        """The same keys in no order, a bounded number at a time: for looking through all of it.
+
+        What is written or deleted meanwhile may be among them or not.
+        """
+        ...
+
 
 @dataclass(frozen=True, slots=True)
 class IndexRow:
@@ -61,6 +68,15 @@ class IndexHit:
     document_id: str
     generation: int
     score: float  # raw: cosine for vectors, BM25 for keywords
+
+
+@dataclass(frozen=True, slots=True)
+class IndexEntry:
+    """A stored row, without what makes it findable."""
+
+    chunk_id: str
+    document_id: str
+    generation: int
 
 
 class SearchIndex(Protocol[Q]):
@@ -93,6 +109,15 @@ class SearchIndex(Protocol[Q]):
 
     async def count(self, name: str, tenant: str, document_id: str | None = None) -> int:
         """How many rows the tenant, or one of its documents, has."""
+        ...
+
+    def entries(
+        self, name: str, tenant: str, document_id: str | None = None
+    ) -> AsyncIterator[list[IndexEntry]]:
+        """Every row of the tenant, or of one of its documents, in no order, a page at a time.
+
+        What is written or deleted meanwhile may be among them or not.
+        """
         ...
 
 

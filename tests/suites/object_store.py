@@ -99,6 +99,14 @@ class ObjectStoreSuite:
         assert await store.delete_prefix("t/nothing") == 0
         assert await store.keys("") == ["u/d/original"]
 
+    async def test_pages_hold_exactly_the_keys_under_a_prefix(self, store: ObjectStore) -> None:
+        assert [page async for page in store.pages("")] == []
+        for key in ODD_KEYS:
+            await store.put(key, b"x")
+        for prefix in ("", "acme/", "acme/doc/1/", "none/"):
+            paged = [key async for page in store.pages(prefix) for key in page]
+            assert sorted(paged) == await store.keys(prefix)
+
     async def test_concurrent_writers_of_one_key_leave_one_whole_value(
         self, store: ObjectStore
     ) -> None:

@@ -59,6 +59,18 @@ class VectorIndexSuite:
         assert await index.count(name, "t", "d1") == 0
         assert await index.count(name, "t") == 1
 
+    async def test_entries_name_every_row_of_a_tenant_or_document(
+        self, index: VectorIndex, name: str
+    ) -> None:
+        rows = [self._row(f"d1.2.c{i}", 1, generation=2) for i in range(3)]
+        other = self._row("d2.1.c0", 1, document_id="d2")
+        await index.upsert(name, [*rows, other, self._row("d1.1.c9", 1, tenant="u")])
+        expected = [("d1.2.c0", "d1", 2), ("d1.2.c1", "d1", 2), ("d1.2.c2", "d1", 2)]
+        assert await listed(index, name, "t") == [*expected, ("d2.1.c0", "d2", 1)]
+        assert await listed(index, name, "t", "d1") == expected
+        assert await listed(index, name, "u") == [("d1.1.c9", "d1", 1)]
+        assert await listed(index, name, "nobody") == []
+
     async def test_the_limit_holds(self, index: VectorIndex, name: str) -> None:
         await index.upsert(name, [self._row(f"c{i}", 1, i / 100) for i in range(20)])
         hits = await index.search(name, "t", unit_vector(1), 3)
@@ -143,9 +155,29 @@ class KeywordIndexSuite:
         known = await index.frequencies(name, "t", ["appl", "pear", "plum"])
         assert (known.total, dict(known.rows)) == (2, {"appl": 2, "pear": 1, "plum": 0})
 
+    async def test_entries_name_every_row_of_a_tenant_or_document(
+        self, index: KeywordIndex, name: str
+    ) -> None:
+        rows = [row(f"d1.2.c{i}", f"text {i}", generation=2) for i in range(3)]
+        other = row("d2.1.c0", "text", document_id="d2")
+        await index.upsert(name, [*rows, other, row("d1.1.c9", "", tenant=AWKWARD)])
+        expected = [("d1.2.c0", "d1", 2), ("d1.2.c1", "d1", 2), ("d1.2.c2", "d1", 2)]
+        assert await listed(index, name, "t") == [*expected, ("d2.1.c0", "d2", 1)]
+        assert await listed(index, name, "t", "d1") == expected
+        assert await listed(index, name, AWKWARD) == [("d1.1.c9", "d1", 1)]
+        assert await listed(index, name, "nobody") == []
+
     async def test_no_terms_find_nothing(self, index: KeywordIndex, name: str) -> None:
         await index.upsert(name, [row("c", "text")])
         assert await index.search(name, "t", [], 10) == []
+
+
+async def listed(
+    index: VectorIndex | KeywordIndex, name: str, tenant: str, document_id: str | None = None
+) -> list[tuple[str, str, int]]:
+    pages = index.entries(name, tenant, document_id)
+    found = [entry async for page in pages for entry in page]
+    return sorted((entry.chunk_id, entry.document_id, entry.generation) for entry in found)
 
 
 def row(

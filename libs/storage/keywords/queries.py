@@ -62,6 +62,11 @@ def rows_of(tenant: str, document_id: str | None = None, generations: range | No
     return Query.boolean_query(parts)
 
 
+def unranked(tenant: str, document_id: str | None = None) -> Any:
+    """The same rows, all with one score: their order is the index's own, and stays."""
+    return _unscored(rows_of(tenant, document_id))
+
+
 def rows_with(tenant: str, term: str) -> Any:
     return Query.boolean_query(
         [(Occur.Must, _term("tenant", tenant)), (Occur.Must, _term("terms", term, "freq"))]

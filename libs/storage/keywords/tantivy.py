@@ -1,19 +1,22 @@
 """`KeywordIndex` in a folder: one process writes (the indexer), any number of processes read."""
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, Final, TypeVar
 
 import tantivy
 
 from libs.kernel import TransientError
 from libs.storage.keywords import queries
 from libs.storage.keywords.group_commit import Delete, GroupCommit, Upsert
-from libs.storage.ports import Frequencies, IndexHit, IndexRow
+from libs.storage.ports import Frequencies, IndexEntry, IndexHit, IndexRow
 
 T = TypeVar("T")
+
+PAGE: Final = 5_000
 
 
 class TantivyKeywords:
@@ -63,6 +66,19 @@ class TantivyKeywords:
     async def count(self, name: str, tenant: str, document_id: str | None = None) -> int:
         rows = queries.rows_of(tenant, document_id)
         return await self._read(name, lambda searcher: _count(searcher, rows))
+
+    async def entries(
+        self, name: str, tenant: str, document_id: str | None = None
+    ) -> AsyncIterator[list[IndexEntry]]:
+        rows = queries.unranked(tenant, document_id)
+        snapshot = await self._read(name, lambda searcher: searcher)
+        at, page = 0, [IndexEntry("", "", 0)]
+        while page:
+            read = partial(_entries, snapshot, rows, at)
+            page = await asyncio.get_running_loop().run_in_executor(self._threads, read)
+            at += len(page)
+            if page:
+                yield page
 
     async def frequencies(self, name: str, tenant: str, terms: Sequence[str]) -> Frequencies:
         def read(searcher: Any) -> Frequencies:
@@ -122,6 +138,15 @@ def _hits(searcher: Any, query: Any, limit: int) -> list[IndexHit]:
         chunk, document = row.get_first("chunk"), row.get_first("document")
         hits.append(IndexHit(chunk, document, row.get_first("generation"), float(score)))
     return sorted(hits, key=lambda hit: (-hit.score, hit.chunk_id))
+
+
+def _entries(searcher: Any, query: Any, offset: int) -> list[IndexEntry]:
+    found = searcher.search(query, PAGE, count=False, offset=offset).hits
+    rows = [searcher.doc(address) for _, address in found]
+    return [
+        IndexEntry(row.get_first("chunk"), row.get_first("document"), row.get_first("generation"))
+        for row in rows
+    ]
 
 
 def _count(searcher: Any, query: Any) -> int:

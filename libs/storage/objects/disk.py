@@ -7,6 +7,7 @@ import os
 import tempfile
 import time
 from collections.abc import AsyncIterator, Iterator
+from itertools import islice
 from pathlib import Path
 from typing import IO
 
@@ -14,6 +15,7 @@ from libs.kernel import NotFoundError, TransientError
 from libs.storage.objects.paths import key_to_path, path_to_key
 
 BLOCK_BYTES = 256 * 1024
+PAGE = 5_000
 _TMP = ".tmp"
 _SWEEP_AGE_S = 60.0
 _RENAME_TRIES = 5
@@ -77,6 +79,11 @@ class DiskObjectStore:
         with _reading(prefix):
             return await asyncio.to_thread(lambda: sorted(self._keys(prefix)))
 
+    async def pages(self, prefix: str) -> AsyncIterator[list[str]]:
+        found = self._keys(prefix)
+        while page := await asyncio.to_thread(self._page, found, prefix):
+            yield page
+
     async def sweep(self) -> int:
         """Remove what crashed writers left; returns how many files. Writers at work keep theirs."""
         with _reading(_TMP):
@@ -104,6 +111,10 @@ class DiskObjectStore:
                 key = path_to_key(relative.as_posix())
                 if key.startswith(prefix):
                     yield key
+
+    def _page(self, found: Iterator[str], prefix: str) -> list[str]:
+        with _reading(prefix):
+            return list(islice(found, PAGE))
 
     def _delete_prefix(self, prefix: str) -> int:
         count = 0

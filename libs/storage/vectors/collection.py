@@ -4,7 +4,7 @@ from typing import Any, Final
 
 from pymilvus import DataType, MilvusClient
 
-from libs.storage.ports import IndexHit, IndexRow
+from libs.storage.ports import IndexEntry, IndexHit, IndexRow
 
 # A session must see what another one has just written, also after a restart of the server.
 CONSISTENCY: Final = "Strong"
@@ -47,6 +47,10 @@ def to_entity(row: IndexRow) -> dict[str, Any]:
         "domain": row.domain,
         "vector": row.vector,
     }
+
+
+def to_entry(entity: Any) -> IndexEntry:
+    return IndexEntry(entity["chunk_id"], entity["document_id"], int(entity["generation"]))
 
 
 def to_hit(found: Any) -> IndexHit:

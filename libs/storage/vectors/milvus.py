@@ -1,7 +1,7 @@
 """`VectorIndex` on Milvus: the embedded Milvus Lite server or a full Milvus."""
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from threading import Lock
 from typing import Any, Final, TypeVar
@@ -10,14 +10,22 @@ import grpc
 from pymilvus import MilvusClient, MilvusException
 
 from libs.kernel import TransientError
-from libs.storage.ports import IndexHit, IndexRow, Vector
-from libs.storage.vectors.collection import CONSISTENCY, SEARCH, make, to_entity, to_hit
+from libs.storage.ports import IndexEntry, IndexHit, IndexRow, Vector
+from libs.storage.vectors.collection import (
+    CONSISTENCY,
+    SEARCH,
+    make,
+    to_entity,
+    to_entry,
+    to_hit,
+)
 from libs.storage.vectors.filters import document_filter, tenant_filter
 from libs.storage.vectors.flushing import Flusher, FlushPolicy
 
 T = TypeVar("T")
 
 _NOT_LOADED: Final = 101
+PAGE: Final = 5_000
 # The client's own 10 s are more pings than a gRPC server allows by default: it hangs up.
 _KEEPALIVE: Final = {
     "grpc.keepalive_time_ms": 300_000,
@@ -125,6 +133,25 @@ class MilvusVectors:
             )
 
         return int((await self._call(name, count))[0]["count(*)"])
+
+    async def entries(
+        self, name: str, tenant: str, document_id: str | None = None
+    ) -> AsyncIterator[list[IndexEntry]]:
+        rows = document_filter(tenant, document_id) if document_id else tenant_filter(tenant)
+
+        def begin(client: MilvusClient) -> Any:
+            return client.query_iterator(
+                name,
+                batch_size=PAGE,
+                filter=rows,
+                output_fields=["chunk_id", "document_id", "generation"],
+                consistency_level=CONSISTENCY,
+                timeout=self._timeout_s,
+            )
+
+        iterator = await self._call(name, begin)
+        while found := await self._call(name, lambda _client: iterator.next()):
+            yield [to_entry(entity) for entity in found]
 
     async def flush(self, name: str) -> None:
         """Move buffered rows into the index; rows are durable and findable without it."""

@@ -12,7 +12,7 @@ from libs.kernel import NotFoundError, PermanentError, TransientError
 from libs.service.failures import failing
 from libs.storage.ports import ObjectStore
 from libs.storage.sql import Database, UnitOfWork, chunks, documents
-from libs.storage.sql.document_states import DocumentState
+from libs.storage.sql.document_states import MISSING_PARSE, DocumentState
 from services.chunker.domain.chunking import ChunkSet, chunk_document
 from services.chunker.domain.plan import (
     ChunkPlan,
@@ -63,7 +63,7 @@ async def _load(event: DocumentParsed, deps: Deps) -> ParsedDocument:
         text = await deps.objects.get(event.text_key)
     except NotFoundError as exc:
         raise PermanentError(
-            "missing-parse", "The parsed text is gone from the store: parse the document again."
+            MISSING_PARSE, "The parsed text is gone from the store: parse the document again."
         ) from exc
     return await asyncio.to_thread(load_document, DocumentFiles(model, text))
 

@@ -3,10 +3,11 @@
 from functools import partial
 
 import structlog
+from sqlalchemy import RowMapping
 
 from libs.contracts import DocumentChunked, DocumentDeleted, DocumentIndexed
 from libs.eventbus.subscriptions import Subscriptions
-from libs.kernel import now_us
+from libs.kernel import TransientError, now_us
 from libs.observability.metrics import DOCUMENT_SECONDS
 from libs.service.failures import failing
 from libs.storage.keys import document_prefix, generation_prefix
@@ -29,13 +30,16 @@ async def index(event: DocumentChunked, deps: Deps) -> None:
     if standing is Standing.DUE:
         urgent = event.priority == documents.URGENT
         with deps.precedence.lane(urgent=urgent):
-            if await write(event, deps, urgent=urgent):
-                await _activate(event, deps)
+            written = await write(event, deps, urgent=urgent)
+            if written is not None:
+                await _activate(event, written, deps)
         standing = await standing_of(event, deps)
     if standing is Standing.DONE:
         await _remove_older(event, deps)
     elif standing is Standing.LOST:
         await _take_back(event, deps)
+    elif standing is Standing.DUE:  # it failed and was resumed while this one was at work
+        raise TransientError("the document was changed while it was being indexed")
 
 
 async def delete(event: DocumentDeleted, deps: Deps) -> None:
@@ -66,10 +70,11 @@ def subscriptions(deps: Deps) -> Subscriptions:
     )
 
 
-async def _activate(event: DocumentChunked, deps: Deps) -> None:
+async def _activate(event: DocumentChunked, written: RowMapping, deps: Deps) -> None:
     of = (event.tenant, event.document_id)
     async with deps.db.work() as sql:
-        if not await documents.activate(sql, *of, event.generation):
+        unchanged = written["updated_at"]
+        if not await documents.activate(sql, *of, event.generation, unchanged_since=unchanged):
             return
         # In the same step, as only now no newer generation can have chunks of its own yet.
         await chunks.delete_document(sql, *of, keep=[event.generation])

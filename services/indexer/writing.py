@@ -4,8 +4,11 @@ import asyncio
 from collections.abc import Sequence
 from enum import Enum
 
+from sqlalchemy import RowMapping
+
 from libs.contracts import DocumentChunked
 from libs.documents.model import Chunk
+from libs.kernel import PermanentError
 from libs.observability.metrics import EMBEDDED_PASSAGES, STAGE_SECONDS
 from libs.service.due import while_due
 from libs.storage.sql import chunks, documents
@@ -19,36 +22,57 @@ BATCH = 32
 class Standing(Enum):
     DUE = "due"  # waits to be indexed
     DONE = "done"  # is what search shows
-    LOST = "lost"  # cancelled, failed, deleted or overtaken: what was written has to go
+    WAITS = "waits"  # failed, or resumed before this stage: what is there is used or overwritten
+    LOST = "lost"  # cancelled, deleted or overtaken: what was written has to go
 
 
 async def standing_of(event: DocumentChunked, deps: Deps) -> Standing:
     """Whether a generation still is to be indexed, is, or never will be."""
     async with deps.db.reading() as sql:
         row = await documents.find(sql, event.tenant, event.document_id)
-    if row is None or row["state"] == DocumentState.DELETED:
-        return Standing.LOST
-    if row["active_generation"] == event.generation:
-        return Standing.DONE
-    newest = row["generation"] == event.generation
-    return Standing.DUE if newest and row["state"] == DocumentState.CHUNKED else Standing.LOST
+    return _standing(event, row)
 
 
-async def write(event: DocumentChunked, deps: Deps, *, urgent: bool) -> bool:
-    """Bring every chunk into both indexes; False: stopped, as nobody waits for it any more."""
+async def write(event: DocumentChunked, deps: Deps, *, urgent: bool) -> RowMapping | None:
+    """Bring every chunk into both indexes.
+
+    Returns: the document's row as it was when the chunks were read; None: stopped, as nobody
+    waits for it any more. Raises: PermanentError when the chunk set is not whole.
+    """
     async with deps.db.reading() as sql:
         row = await documents.find(sql, event.tenant, event.document_id)
         children = await chunks.children(sql, event.tenant, event.document_id, event.generation)
-    domain = row["domain"] if row is not None else ""
+    if row is None or _standing(event, row) is not Standing.DUE:
+        return None
+    # The row's count, not the event's: a stale one may tell of a set that was cut again since.
+    if len(children) != row["counts"].get("chunks", event.child_count):
+        raise PermanentError(
+            "missing-chunks", "Not every chunk is there: resume the document to have it cut again."
+        )
 
     async def is_due() -> bool:
         return await standing_of(event, deps) is Standing.DUE
 
     for batch in batches(children, BATCH):
-        work = _write_batch(event, deps, batch, domain=domain, urgent=urgent)
+        work = _write_batch(event, deps, batch, domain=row["domain"], urgent=urgent)
         if not await while_due(work, is_due, check_s=deps.cancel_check_s):
-            return False
-    return True
+            return None
+    return row
+
+
+def _standing(event: DocumentChunked, row: RowMapping | None) -> Standing:
+    if row is None or row["state"] == DocumentState.DELETED:
+        return Standing.LOST
+    if row["active_generation"] == event.generation:
+        return Standing.DONE
+    if row["generation"] != event.generation:
+        return Standing.LOST
+    match row["state"]:
+        case DocumentState.CHUNKED:
+            return Standing.DUE
+        case DocumentState.CANCELLED:
+            return Standing.LOST
+    return Standing.WAITS
 
 
 async def _write_batch(

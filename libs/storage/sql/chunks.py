@@ -1,6 +1,6 @@
 """Chunks in SQL: the text of children and parents, by document and generation."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from sqlalchemy import ColumnElement, RowMapping, and_, delete, func, insert, select
@@ -10,6 +10,7 @@ from libs.storage.sql.tables import chunks
 from libs.storage.sql.work import UnitOfWork
 
 BATCH = 500
+COUNTED = ("parents", "chunks")  # in a document's counts
 
 
 async def replace(
@@ -58,6 +59,18 @@ async def count(sql: UnitOfWork, tenant: str, document_id: str, generation: int)
     """How many children and parents a generation has."""
     statement = select(func.count()).where(_of(tenant, document_id, generation))
     return int(await sql.scalar(statement))
+
+
+async def are_whole(sql: UnitOfWork, document: RowMapping) -> bool:
+    """Whether every chunk that the document's row counts for its newest generation is there."""
+    counted = [document["counts"].get(kind, 0) for kind in COUNTED]
+    stored = await count(sql, document["tenant"], document["id"], document["generation"])
+    return stored == sum(counted) and all(counted)
+
+
+def uncounted(counts: Mapping[str, int]) -> dict[str, int]:
+    """A document's counts without those of chunks: the generation has none (any more)."""
+    return {kind: number for kind, number in counts.items() if kind not in COUNTED}
 
 
 async def delete_document(

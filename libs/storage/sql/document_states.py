@@ -19,6 +19,8 @@ RUNNING = frozenset({_S.UPLOADED, _S.PARSED, _S.CHUNKED})  # a stage still has w
 FINAL = frozenset({_S.INDEXED, _S.FAILED, _S.CANCELLED, _S.DELETED})  # nothing comes by itself
 # The state that a stage's work starts from, and so the only one that it may fail.
 STARTS_FROM = {"parse": _S.UPLOADED, "chunk": _S.PARSED, "index": _S.CHUNKED}
+# The reason of a chunk stage that found no parse in the object store: only a new parse helps.
+MISSING_PARSE = "missing-parse"
 ABANDONED = frozenset({_S.FAILED, _S.CANCELLED, _S.DELETED})  # events of it are dropped
 
 # Within one generation.
@@ -27,7 +29,7 @@ _NEXT: dict[DocumentState, frozenset[DocumentState]] = {
     _S.PARSED: frozenset({_S.CHUNKED, _S.FAILED, _S.CANCELLED, _S.DELETED}),
     _S.CHUNKED: frozenset({_S.INDEXED, _S.FAILED, _S.CANCELLED, _S.DELETED}),
     _S.INDEXED: frozenset({_S.DELETED}),
-    _S.FAILED: frozenset({_S.DELETED}),
+    _S.FAILED: frozenset({_S.UPLOADED, _S.PARSED, _S.CHUNKED, _S.DELETED}),  # resumed
     _S.CANCELLED: frozenset({_S.DELETED}),
     _S.DELETED: frozenset(),
 }
@@ -36,8 +38,3 @@ _NEXT: dict[DocumentState, frozenset[DocumentState]] = {
 def may_follow(state: str, to: str) -> bool:
     """Whether a generation may go from `state` to `to`. Raises: ValueError for unknown states."""
     return DocumentState(to) in _NEXT[DocumentState(state)]
-
-
-def may_start_generation(state: str) -> bool:
-    """Anything but a tombstone may be parsed anew; work of the older generation is dropped."""
-    return DocumentState(state) is not _S.DELETED

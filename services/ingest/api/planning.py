@@ -5,11 +5,12 @@ from typing import Any
 
 from sqlalchemy import RowMapping
 
-from libs.storage.keys import generation_prefix, parsed_key, text_key
+from libs.storage.keys import parsed_key, text_key
 from libs.storage.sql import UnitOfWork, documents
 from libs.storage.sql.document_events import lane_of, pending_event
 from libs.storage.sql.document_states import DocumentState
 from services.ingest.api.deps import Ingest
+from services.ingest.api.parses import is_stored
 
 
 async def override(
@@ -53,8 +54,7 @@ async def _newest_parse(ingest: Ingest, row: RowMapping) -> int | None:
     for generation in (row["generation"], row["active_generation"]):
         if generation is None:
             continue
-        stored = await ingest.objects.keys(generation_prefix(*of, generation))
-        if {parsed_key(*of, generation), text_key(*of, generation)} <= set(stored):
+        if await is_stored(ingest.objects, (*of, generation)):
             return int(generation)
     return None
 

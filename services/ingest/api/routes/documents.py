@@ -10,7 +10,7 @@ from libs.storage.sql.document_states import FINAL
 from libs.storage.sql.uploads import Outcome
 from libs.web import Member, Reader, problems
 from libs.web.sse import last_event_id, stream
-from services.ingest.api import planning, progress, views
+from services.ingest.api import planning, progress, resuming, views
 from services.ingest.api.cursors import cursor_of, position
 from services.ingest.api.deps import Ingest, IngestDeps
 from services.ingest.api.schemas import (
@@ -149,6 +149,16 @@ async def reparse_document(document_id: str, principal: Member, ingest: IngestDe
     async with ingest.db.work() as sql:
         row = await documents.start_generation(sql, principal.tenant, document_id)
     return views.accepted(row)
+
+
+@router.post("/{document_id}/resume", status_code=202, responses=problems(404, 409))
+async def resume_document(document_id: str, principal: Member, ingest: IngestDeps) -> Accepted:
+    """Go on at the stage that failed, without repeating those before it.
+
+    A cancelled document, and one whose intermediate results are gone, is parsed anew (the next
+    generation). 409 when there is nothing to resume.
+    """
+    return views.accepted(await resuming.resume(ingest, principal.tenant, document_id))
 
 
 @router.post("/{document_id}/cancel", responses=problems(404, 409))

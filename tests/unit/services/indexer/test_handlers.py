@@ -197,6 +197,75 @@ async def test_a_store_that_stays_away_fails_the_document_with_a_reason(world: W
     assert [each.stage for each in failed] == ["index"]
 
 
+async def fail(world: World) -> None:
+    async with world.library.db.work() as sql:
+        failed = await documents.fail(
+            sql, "t", "d", 1, stage="index", reason="retries-exhausted", detail=""
+        )
+    assert failed
+
+
+async def resume(world: World) -> DocumentChunked:
+    async with world.library.db.work() as sql:
+        assert (await documents.resume(sql, "t", "d"))["state"] == "chunked"
+    return DocumentChunked("t", "d", 1, 1, 70)
+
+
+async def counted(world: World) -> DocumentChunked:
+    event = await world.chunked()
+    await world.library.change("d", counts={"parents": 1, "chunks": 70})
+    return event
+
+
+async def test_a_late_copy_of_an_event_leaves_a_failed_document_what_it_resumes_from(
+    world: World,
+) -> None:
+    event = await counted(world)
+    await fail(world)
+    await world.bus.deliver(event)
+    assert await world.chunk_count(1) == 71
+    await world.bus.deliver(await resume(world))
+    assert await world.state() == ("indexed", 1)
+    assert await world.rows() == (70, 70)
+
+
+async def test_a_chunk_set_with_a_hole_never_becomes_searchable(world: World) -> None:
+    event = await counted(world)
+    async with world.library.db.work() as sql:
+        parents = await chunks.parents(sql, "t", "d", 1)
+        children = await chunks.children(sql, "t", "d", 1)
+        await chunks.replace(sql, "t", "d", 1, parents, children[1:])
+    await world.bus.deliver(event)
+    assert await world.state() == ("failed", None)
+    assert [f.reason for f in world.bus.published if isinstance(f, DocumentFailed)] == [
+        "missing-chunks"
+    ]
+    async with world.library.db.work() as sql:
+        assert (await documents.resume(sql, "t", "d"))["state"] == "parsed"
+
+
+async def test_a_stale_event_with_another_count_fails_nothing(world: World) -> None:
+    await counted(world)
+    await world.bus.deliver(DocumentChunked("t", "d", 1, 1, 99))
+    assert await world.state() == ("indexed", 1)
+
+
+async def test_work_that_outlived_a_failure_and_a_resume_does_not_end_the_resumed_one(
+    world: World,
+) -> None:
+    event = await counted(world)
+    world.embedder.go.clear()
+    work = asyncio.create_task(world.bus.deliver(event))
+    await world.embedder.asked.wait()
+    await fail(world)
+    resumed = await resume(world)
+    world.embedder.go.set()
+    await work
+    assert await world.state() == ("chunked", None)
+    await world.bus.deliver(resumed)
+    assert await world.state() == ("indexed", 1)
+
+
 async def test_bulk_work_waits_while_urgent_work_is_under_way() -> None:
     precedence = Precedence()
     with precedence.lane(urgent=True):

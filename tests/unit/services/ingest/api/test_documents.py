@@ -308,3 +308,50 @@ async def test_every_status_is_documented(world: World) -> None:
                 assert {"401", "403", "500", "503"} <= set(operation["responses"])
                 if "{document_id}" in path:
                     assert "404" in operation["responses"]
+
+
+async def fail_at(world: World, document_id: str, stage: str, reason: str = "corrupt") -> None:
+    async with world.db.work() as sql:
+        of = ("acme", document_id, 1)
+        assert await documents.fail(sql, *of, stage=stage, reason=reason, detail="bad")
+
+
+async def test_resume_goes_on_where_the_document_failed(world: World) -> None:
+    body = await world.upload(priority="urgent")
+    await world.parse(body["id"])
+    await fail_at(world, body["id"], "chunk")
+    response = await world.client.post(f"{URL}/{body['id']}/resume")
+    assert response.status_code == 202
+    assert (response.json()["state"], response.json()["generation"]) == ("parsed", 1)
+    view = (await world.client.get(f"{URL}/{body['id']}")).json()
+    assert (view["stage"], view["reason"], view["detail"]) == (None, None, None)
+    assert view["timeline"][-1]["data"] == {"why": "resumed"}
+    assert [type(event).__name__ for event in await world.events()] == [
+        "DocumentUploaded",
+        "DocumentFailed",
+        "DocumentParsed",
+    ]
+
+
+async def test_resume_parses_anew_when_the_stored_parse_is_gone(world: World) -> None:
+    body = await world.upload()
+    await world.parse(body["id"])
+    await fail_at(world, body["id"], "chunk")
+    del world.objects.objects[f"acme/{body['id']}/1/text.txt"]
+    response = await world.client.post(f"{URL}/{body['id']}/resume")
+    assert (response.json()["state"], response.json()["generation"]) == ("uploaded", 2)
+
+
+async def test_there_is_nothing_to_resume_of_what_runs_or_is_done(world: World) -> None:
+    body = await world.upload()
+    one = f"{URL}/{body['id']}"
+    running = await world.client.post(f"{one}/resume")
+    assert_problem(running, 409, "conflict")
+    assert running.json()["detail"] == (
+        "The document is already at work: there is nothing to resume."
+    )
+    await world.index(body["id"])
+    done = await world.client.post(f"{one}/resume")
+    assert_problem(done, 409, "conflict")
+    assert done.json()["detail"] == "The document is indexed: there is nothing to resume."
+    assert_problem(await world.client.post(f"{URL}/{'0' * 32}/resume"), 404, "not-found")

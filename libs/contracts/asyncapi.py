@@ -28,6 +28,7 @@ _HEADERS = {
     "ce_type": "The topic whose schema the event has",
     "ce_source": "Service that emitted it",
     "ce_time": "When, in RFC 3339",
+    "ce_tenant": "Whose event it is",
     "traceparent": "W3C trace context",
 }
 _RETRY_HEADERS = {

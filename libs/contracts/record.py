@@ -9,6 +9,8 @@ from libs.kernel import isoformat, new_id, now_us
 from libs.observability import tracing
 from libs.observability.service import service_name
 
+TENANT = "ce_tenant"  # whose event it is, for those who cannot decode it
+
 
 @dataclass(frozen=True, slots=True)
 class OutgoingRecord:
@@ -43,6 +45,7 @@ def to_record(event: Event, *, lane: str = "", partition: int | None = None) -> 
         "ce_type": topic.name,
         "ce_source": service_name(),
         "ce_time": isoformat(now_us()),
+        TENANT: event.tenant,
         "traceparent": tracing.to_header(tracing.current() or tracing.new()),
     }
     key = str(getattr(event, topic.key))

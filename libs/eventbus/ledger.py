@@ -7,7 +7,15 @@ from typing import Any
 
 from libs.contracts import OutgoingRecord
 from libs.contracts.topology import dead_letter_topic, retry_topic
-from libs.eventbus.message import ATTEMPT, ORIGIN, Record, attempt_of, key_text, origin_of
+from libs.eventbus.message import (
+    ATTEMPT,
+    ORIGIN,
+    Record,
+    attempt_of,
+    key_text,
+    origin_of,
+    tenant_of,
+)
 from libs.eventbus.message import text_headers as headers_of
 from libs.eventbus.subscriptions import Failure
 from libs.kernel import now_us
@@ -40,9 +48,13 @@ class Ledger:
         async with self.db.work() as sql:
             await sql.emit_record(again, not_before=self.clock_us() + int(delay_s * 1e6))
 
-    async def dead_letter(self, record: Record, tenant: str, failure: Failure) -> None:
-        """Record the message as given up; writing it twice leaves one row and one record."""
-        row = self._row(record, tenant, failure)
+    async def dead_letter(self, record: Record, failure: Failure, tenant: str = "") -> None:
+        """Record the message as given up; writing it twice leaves one row and one record.
+
+        Args:
+            tenant: Of the event, where it could be decoded.
+        """
+        row = self._row(record, tenant or tenant_of(record), failure)
         async with self.db.work() as sql:
             await dead_letters.store(sql, row, self._dead_record(record, failure))
 

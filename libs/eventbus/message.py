@@ -3,10 +3,13 @@
 from collections.abc import Iterable, Sequence
 from typing import Protocol
 
+from libs.contracts.record import TENANT
+
 ATTEMPT = "attempt"
 ORIGIN = "origin"  # `topic/partition/offset` where a retried message was first read
 TRACEPARENT = "traceparent"
 EVENT_ID = "ce_id"
+MAX_TENANT_CHARS = 64
 
 
 class Record(Protocol):
@@ -57,6 +60,11 @@ def origin_of(record: Record) -> tuple[str, int, int]:
         if partition.isdecimal() and offset.isdecimal():
             return topic, int(partition), int(offset)
     return record.topic, record.partition, record.offset
+
+
+def tenant_of(record: Record) -> str:
+    """Whose the record says it is; empty: it does not say."""
+    return (header(record.headers, TENANT) or "")[:MAX_TENANT_CHARS]
 
 
 def key_text(record: Record) -> str:

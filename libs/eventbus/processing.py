@@ -111,7 +111,7 @@ class Processor:
         tenant = getattr(event, "tenant", "")
         log.error("message_dead_lettered", reason=failure.reason, detail=failure.detail)
         await self.holding.until_done(
-            lambda: self.ledger.dead_letter(record, tenant, failure), "dead letter"
+            lambda: self.ledger.dead_letter(record, failure, tenant), "dead letter"
         )
         self.observer.topic(record.topic).dead_lettered(failure.reason)
         self.limit.dead_lettered()

@@ -23,6 +23,7 @@ from libs.eventbus import (
 )
 from libs.kernel import PermanentError, TransientError
 from libs.storage.sql import Database, UnitOfWork
+from libs.storage.sql import dead_letters as dead_letter_rows
 from libs.storage.sql.tables import dead_letters
 
 TOPIC = "documents.uploaded.v1"
@@ -272,6 +273,35 @@ class EventBusSuite:
             "undecodable",
             "unknown-schema",
         }
+
+    async def test_poison_that_names_its_tenant_is_that_tenants_letter(
+        self, bus: Bus, recorder: Recorder
+    ) -> None:
+        await bus.start(recorder.subscriptions())
+        named = OutgoingRecord(TOPIC, "a", b"not avro", {"ce_tenant": "t1"}, 0)
+        await bus.publish(named, OutgoingRecord(TOPIC, "a", b"not avro", {}, 0))
+        await until(lambda: len(bus.dead) == 2)
+        async with bus.db.reading() as sql:
+            assert sorted(row["tenant"] for row in await letters(sql)) == ["", "t1"]
+
+    async def test_a_message_that_is_given_up_again_after_a_redrive_is_a_new_letter(
+        self, bus: Bus, recorder: Recorder
+    ) -> None:
+        recorder.errors["a"] = [ZeroDivisionError("oops")] * 4
+        await bus.start(recorder.subscriptions())
+        await bus.publish(record("a"))
+        await until(lambda: len(bus.dead) == 1)
+        async with bus.db.work() as sql:
+            (first,) = await dead_letter_rows.listing(sql, "t1")
+            await dead_letter_rows.redrive(sql, "t1", first.id)
+        await until(lambda: len(bus.dead) == 2)
+        async with bus.db.reading() as sql:
+            (second,) = await dead_letter_rows.listing(sql, "t1")
+        assert second.id != first.id
+        assert (second.topic, second.partition, second.offset) == (TOPIC, 0, 0)
+        async with bus.db.work() as sql:
+            await dead_letter_rows.redrive(sql, "t1", second.id)
+        await until(lambda: recorder.done == [("a", 1)])
 
     async def test_an_event_of_another_type_is_put_aside(
         self, bus: Bus, recorder: Recorder

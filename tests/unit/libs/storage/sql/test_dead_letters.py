@@ -26,9 +26,9 @@ LETTER: dict[str, object] = {
 RECORD = OutgoingRecord("documents.uploaded.v1.parser.dlq", "d1", b"v")
 
 
-async def keep(db: Database) -> bool:
+async def keep(db: Database, **changed: object) -> bool:
     async with db.work() as sql:
-        return await dead_letters.store(sql, LETTER, RECORD)
+        return await dead_letters.store(sql, LETTER | changed, RECORD)
 
 
 async def emitted(db: Database) -> list[tuple[str, dict[str, str]]]:
@@ -47,7 +47,8 @@ async def test_a_redriven_letter_goes_back_to_its_group_as_a_first_attempt(db: D
     await keep(db)
     async with db.work() as sql:
         await dead_letters.redrive(sql, "acme", "l1")
-    assert (await emitted(db))[1:] == [("documents.uploaded.v1.parser.retry", {"ce_id": "1"})]
+    first_try = {"ce_id": "1", "origin": "documents.uploaded.v1/1/7"}
+    assert (await emitted(db))[1:] == [("documents.uploaded.v1.parser.retry", first_try)]
     async with db.work() as sql:
         with pytest.raises(ConflictError):
             await dead_letters.redrive(sql, "acme", "l1")
@@ -64,3 +65,38 @@ async def test_another_tenants_letter_does_not_exist(db: Database) -> None:
                 await act(sql, "rival", "l1")
         await dead_letters.purge(sql, "acme", "l1")
         assert await dead_letters.listing(sql, "acme", group_id="parser") == []
+
+
+async def test_nobodys_letter_is_shown_to_every_administrator_without_what_it_holds(
+    db: Database,
+) -> None:
+    await keep(db, tenant="", value=b"secret", key="secret", detail="secret")
+    async with db.reading() as sql:
+        (letter,) = await dead_letters.listing(sql, "rival")
+        assert letter == await dead_letters.load(sql, "acme", "l1")
+    assert (letter.topic, letter.partition, letter.offset) == (LETTER["topic"], 1, 7)
+    assert (letter.reason, letter.size_bytes) == ("bug", len(b"secret"))
+    assert "secret" not in repr(letter)
+
+
+async def test_nobodys_letter_is_sent_again_and_thrown_away_by_any_administrator(
+    db: Database,
+) -> None:
+    await keep(db, tenant="")
+    async with db.work() as sql:
+        await dead_letters.redrive(sql, "acme", "l1")
+        await dead_letters.purge(sql, "rival", "l1")
+        assert await dead_letters.listing(sql, "acme", redriven=True) == []
+    assert [topic for topic, _ in (await emitted(db))[1:]] == ["documents.uploaded.v1.parser.retry"]
+
+
+async def test_pages_of_letters_hold_each_once_newest_first(db: Database) -> None:
+    for number in range(7):
+        await keep(db, id=f"l{number}", created_at=number // 3)
+    seen: list[str] = []
+    before = None
+    async with db.reading() as sql:
+        while page := await dead_letters.listing(sql, "acme", before=before, limit=2):
+            seen += [letter.id for letter in page]
+            before = (page[-1].created_at, page[-1].id)
+    assert seen == ["l6", "l5", "l4", "l3", "l2", "l1", "l0"]

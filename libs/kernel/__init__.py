@@ -8,7 +8,7 @@ from libs.kernel.errors import (
     SluiceError,
     TransientError,
 )
-from libs.kernel.ids import chunk_id, new_id, stable_partition
+from libs.kernel.ids import chunk_id, made_at_us, new_id, stable_partition
 from libs.kernel.principal import ROLES, Principal
 
 __all__ = [
@@ -21,6 +21,7 @@ __all__ = [
     "TransientError",
     "chunk_id",
     "isoformat",
+    "made_at_us",
     "new_id",
     "now_us",
     "stable_partition",

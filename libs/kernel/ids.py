@@ -18,6 +18,14 @@ def new_id() -> str:
     return f"{value:032x}"
 
 
+def made_at_us(made_id: str) -> int:
+    """When `new_id` made an id, in microseconds since 1970; 0 for ids that others made."""
+    try:
+        return int(made_id[:12], 16) * 1000 if len(made_id) == 32 else 0
+    except ValueError:
+        return 0
+
+
 def chunk_id(document_id: str, generation: int, ordinal: int, *, parent: bool = False) -> str:
     """The id of a chunk: the same text cut again in the same generation overwrites itself."""
     return f"{document_id}.{generation}.{'p' if parent else 'c'}{ordinal}"

@@ -73,6 +73,23 @@ def uncounted(counts: Mapping[str, int]) -> dict[str, int]:
     return {kind: number for kind, number in counts.items() if kind not in COUNTED}
 
 
+async def generations(sql: UnitOfWork, tenant: str, document_id: str) -> dict[int, int]:
+    """How many chunks, children and parents, each generation of a document has."""
+    rows = await sql.rows(
+        select(chunks.c.generation, func.count().label("count"))
+        .where(chunks.c.tenant == tenant, chunks.c.document_id == document_id)
+        .group_by(chunks.c.generation)
+    )
+    return {row["generation"]: row["count"] for row in rows}
+
+
+async def child_ids(sql: UnitOfWork, tenant: str, document_id: str, generation: int) -> set[str]:
+    """The ids of a generation's children."""
+    is_child = chunks.c.parent_id.is_not(None)
+    rows = await sql.rows(select(chunks.c.id).where(_of(tenant, document_id, generation), is_child))
+    return {row["id"] for row in rows}
+
+
 async def delete_document(
     sql: UnitOfWork, tenant: str, document_id: str, *, keep: Iterable[int] = ()
 ) -> int:

@@ -2,10 +2,10 @@
 
 from collections.abc import Collection
 
-from sqlalchemy import RowMapping, and_, or_, select
+from sqlalchemy import RowMapping, and_, or_, select, union
 
 from libs.storage.sql.document_states import DocumentState
-from libs.storage.sql.tables import chunks, documents
+from libs.storage.sql.tables import api_keys, chunks, documents
 from libs.storage.sql.work import UnitOfWork
 
 
@@ -77,3 +77,31 @@ async def documents_by_id(
         select(documents).where(documents.c.tenant == tenant, documents.c.id.in_(ids))
     )
     return {row["id"]: row for row in found}
+
+
+async def owners(
+    sql: UnitOfWork, *, tenant: str | None = None, after: str, limit: int
+) -> list[tuple[str, str]]:
+    """(tenant, id) of documents, tombstones too, by ascending id from `after` (exclusive) on."""
+    found = select(documents.c.tenant, documents.c.id).where(documents.c.id > after)
+    if tenant is not None:
+        found = found.where(documents.c.tenant == tenant)
+    rows = await sql.rows(found.order_by(documents.c.id).limit(limit))
+    return [(row["tenant"], row["id"]) for row in rows]
+
+
+async def chunk_owners(
+    sql: UnitOfWork, *, tenant: str | None = None, after: str, limit: int
+) -> list[tuple[str, str]]:
+    """(tenant, document id) of stored chunks, by ascending document id after `after`."""
+    found = select(chunks.c.tenant, chunks.c.document_id).where(chunks.c.document_id > after)
+    if tenant is not None:
+        found = found.where(chunks.c.tenant == tenant)
+    found = found.distinct().order_by(chunks.c.document_id).limit(limit)
+    return [(row["tenant"], row["document_id"]) for row in await sql.rows(found)]
+
+
+async def tenants(sql: UnitOfWork) -> list[str]:
+    """Every tenant that has, or had, a key or has a document."""
+    known = union(select(api_keys.c.tenant), select(documents.c.tenant))
+    return sorted(row["tenant"] for row in await sql.rows(known))

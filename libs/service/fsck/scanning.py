@@ -1,0 +1,98 @@
+"""Everything there is, document by document, in bounded memory."""
+
+import asyncio
+from collections.abc import AsyncIterator, Sequence
+
+from libs.service.fsck.examining import Examined, Examiner
+from libs.service.fsck.findings import Tally
+from libs.service.fsck.stores import INDEXES, Stores
+from libs.storage.sql import pages
+
+PAGE = 100
+AT_ONCE = 8
+
+Owner = tuple[str, str]  # tenant, document id
+
+
+async def scan(
+    stores: Stores, examiner: Examiner, tally: Tally, *, tenant: str | None = None
+) -> AsyncIterator[Examined]:
+    """Every document that something is wrong with; `tally` counts as it goes.
+
+    First each row of SQL is compared with the stores, then each store is looked through for what
+    has no row. A document is in memory while it is looked at, a store's listing page by page.
+
+    Args:
+        tenant: Look at this one alone.
+
+    Raises: TransientError when a store is away.
+    """
+    async for owners in _known(stores, tenant):
+        for seen in await _examined(examiner, owners):
+            tally.documents += 1
+            tally.chunks += len(seen.holdings.children)
+            if _counted(seen, tally):
+                yield seen
+    looked_at: set[Owner] = set()
+    async for owners in _strangers(stores, tenant):
+        new = [owner for owner in owners if owner not in looked_at]
+        looked_at.update(new)
+        for seen in await _examined(examiner, new):
+            if _counted(seen, tally):
+                yield seen
+
+
+def _counted(seen: Examined, tally: Tally) -> bool:
+    tally.in_progress += seen.in_progress
+    tally.findings += len(seen.findings)
+    return bool(seen.findings)
+
+
+async def _examined(examiner: Examiner, owners: Sequence[Owner]) -> list[Examined]:
+    found: list[Examined] = []
+    for at in range(0, len(owners), AT_ONCE):
+        found += await asyncio.gather(*(examiner.examine(*o) for o in owners[at : at + AT_ONCE]))
+    return found
+
+
+async def _known(stores: Stores, tenant: str | None) -> AsyncIterator[list[Owner]]:
+    after = ""
+    while True:
+        async with stores.db.reading() as sql:
+            page = await pages.owners(sql, tenant=tenant, after=after, limit=PAGE)
+        if not page:
+            return
+        yield page
+        after = page[-1][1]
+
+
+async def _strangers(stores: Stores, tenant: str | None) -> AsyncIterator[list[Owner]]:
+    """Owners of stored things that have no row, more than once where they have much."""
+    async for found in _stored(stores, tenant):
+        async with stores.db.reading() as sql:
+            for name in sorted({name for name, _ in found}):
+                ids = sorted(document_id for owner, document_id in found if owner == name)
+                for at in range(0, len(ids), PAGE):
+                    some = ids[at : at + PAGE]
+                    known = await pages.documents_by_id(sql, name, some)
+                    yield [(name, unknown) for unknown in some if unknown not in known]
+
+
+async def _stored(stores: Stores, tenant: str | None) -> AsyncIterator[set[Owner]]:
+    async with stores.db.reading() as sql:
+        tenants = [tenant] if tenant else await pages.tenants(sql)
+    for name in tenants:
+        for store in INDEXES:
+            async for entries in stores.entries(store, name):
+                yield {(name, entry.document_id) for entry in entries}
+    async for keys in stores.objects.pages(f"{tenant}/" if tenant else ""):
+        parts = [key.split("/") for key in keys]
+        yield {(part[0], part[1]) for part in parts if len(part) > 2}
+    after = ""
+    while True:
+        async with stores.db.reading() as sql:
+            page = await pages.chunk_owners(sql, tenant=tenant, after=after, limit=PAGE)
+        if not page:
+            return
+        yield set(page)
+        after = page[-1][1]

@@ -1,7 +1,15 @@
 """What every HTTP service shares: problems, keys, Host check, limits, streams, health."""
 
 from libs.web.app import Problem, new_app, problems
-from libs.web.auth import COOKIE, Admin, Member, Reader, current_principal, requires
+from libs.web.auth import (
+    COOKIE,
+    Admin,
+    Member,
+    PresentedKey,
+    Reader,
+    current_principal,
+    requires,
+)
 from libs.web.filenames import attachment, clean_name
 from libs.web.health import Missing, health_routes
 from libs.web.problems import (
@@ -14,12 +22,14 @@ from libs.web.problems import (
     unauthenticated,
     unsupported_media,
 )
+from libs.web.revocation import while_valid
 
 __all__ = [
     "COOKIE",
     "Admin",
     "Member",
     "Missing",
+    "PresentedKey",
     "Problem",
     "ProblemError",
     "Reader",
@@ -37,4 +47,5 @@ __all__ = [
     "too_large",
     "unauthenticated",
     "unsupported_media",
+    "while_valid",
 ]

@@ -8,6 +8,7 @@ from pydantic import BaseModel
 
 from libs.storage.sql import Database
 from libs.web.auth import install_auth
+from libs.web.bodies import Pace
 from libs.web.health import Missing, health_routes
 from libs.web.hosts import HostCheckMiddleware
 from libs.web.limits import BodyLimitMiddleware
@@ -38,6 +39,7 @@ def new_app(
     allowed_hosts: Sequence[str] = (),
     max_body_bytes: int = 1_000_000,
     unlimited_paths: Sequence[str] = (),
+    pace: Pace | None = None,
     openapi_url: str | None = "/openapi.json",
     lifespan: Any = None,
 ) -> FastAPI:
@@ -57,7 +59,10 @@ def new_app(
     install_problems(app)
     install_auth(app, db)
     app.add_middleware(
-        BodyLimitMiddleware, max_bytes=max_body_bytes, unlimited=tuple(unlimited_paths)
+        BodyLimitMiddleware,
+        max_bytes=max_body_bytes,
+        unlimited=tuple(unlimited_paths),
+        pace=pace,
     )
     app.add_middleware(HostCheckMiddleware, allowed=tuple(allowed_hosts))
     app.include_router(health_routes(missing))
@@ -68,6 +73,7 @@ _MEANINGS = {
     401: "No valid API key",
     403: "The key's role does not allow this",
     404: "Unknown here (another tenant's ids are, too)",
+    408: "The body came too slowly",
     409: "Contradicts the current state",
     413: "Too large",
     415: "Another media type is needed",

@@ -1,42 +1,43 @@
-"""A bound on request bodies, checked before and while they arrive."""
+"""Bounds on request bodies, checked before and while they arrive."""
 
 from collections.abc import Collection
 
 from starlette.datastructures import Headers
-from starlette.types import ASGIApp, Message, Receive, Scope, Send
+from starlette.types import ASGIApp, Receive, Scope, Send
 
-from libs.web.problems import problem, too_large
+from libs.web.bodies import Pace, RequestBody, over
+from libs.web.problems import problem
 
 
 class BodyLimitMiddleware:
-    """Answers 413 to bodies over `max_bytes`. Paths in `unlimited` bound theirs themselves."""
+    """Answers 413 to bodies over `max_bytes` and 408 to bodies that come slower than `pace`.
+
+    Paths in `unlimited` bound the size of theirs themselves.
+    """
 
     def __init__(
-        self, app: ASGIApp, max_bytes: int = 1_000_000, unlimited: Collection[str] = ()
+        self,
+        app: ASGIApp,
+        max_bytes: int = 1_000_000,
+        unlimited: Collection[str] = (),
+        pace: Pace | None = None,
     ) -> None:
         self._app = app
         self._max_bytes = max_bytes
         self._unlimited = frozenset(unlimited)
+        self._pace = pace or Pace()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] != "http" or scope["path"] in self._unlimited:
+        if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
-        declared = Headers(scope=scope).get("content-length", "")
-        if declared.isdecimal() and int(declared) > self._max_bytes:
-            await problem(413, "too-large", self._detail())(scope, receive, send)
+        headers = Headers(scope=scope)
+        max_bytes = None if scope["path"] in self._unlimited else self._max_bytes
+        body = RequestBody(headers, receive, send, self._pace, max_bytes)
+        declared = headers.get("content-length", "")
+        if max_bytes is not None and declared.isdecimal() and int(declared) > max_bytes:
+            refusal = over(max_bytes)
+            answer = problem(refusal.status_code, refusal.slug, refusal.detail)
+            await answer(scope, body.receive, body.send)
             return
-        received = 0
-
-        async def counted() -> Message:
-            nonlocal received
-            message = await receive()
-            received += len(message.get("body", b""))
-            if received > self._max_bytes:
-                raise too_large(self._detail())
-            return message
-
-        await self._app(scope, counted, send)
-
-    def _detail(self) -> str:
-        return f"The body is over {self._max_bytes} bytes; send less at once."
+        await self._app(scope, body.receive, body.send)

@@ -55,7 +55,7 @@ async def main(settings: GatewaySettings) -> None:
             search=retriever,
             ingest=ingest,
             missing=readiness.missing,
-            rate=RateLimit(settings.requests_per_minute),
+            rate=RateLimit(settings.turn_rate),
         )
         async with asyncio.TaskGroup() as tasks:
             background = [

@@ -46,11 +46,13 @@ GatewayDep = Annotated[Gateway, Depends(gateway_of)]
 
 
 async def within_rate(gateway: GatewayDep, caller: Reader) -> Principal:
-    """The principal, if its key has not asked too often. Raises: ProblemError 429."""
+    """The principal, if its key has not asked too many questions. Raises: ProblemError 429."""
     wait_s = gateway.rate.wait_s(caller.key_id)
     if wait_s > 0:
         after = math.ceil(wait_s)
-        raise rate_limited(f"Too many requests; ask again in {after} s.", retry_after_s=after)
+        raise rate_limited(
+            f"This key has asked too many questions; ask again in {after} s.", retry_after_s=after
+        )
     return caller
 
 

@@ -7,9 +7,9 @@ from libs.web import too_large
 
 
 class RateLimit:
-    """A token bucket per key, in this process.
+    """A token bucket per key, in this process: each replica counts for itself.
 
-    `per_minute` requests a minute and key, in bursts of at most as many; 0 is no limit.
+    `per_minute` questions a minute and key, in bursts of at most as many; 0 is no limit.
     """
 
     def __init__(self, per_minute: int, clock: Callable[[], float] = time.monotonic) -> None:

@@ -4,6 +4,8 @@ from pydantic import Field
 
 from libs.service.settings import InteractiveSettings
 
+TURNS_PER_MINUTE = 10
+
 
 class GatewaySettings(InteractiveSettings):
     """Limits are per key or per question; 0 turns a limit off."""
@@ -11,10 +13,19 @@ class GatewaySettings(InteractiveSettings):
     local: bool = Field(default=False, validation_alias="SLUICE_LOCAL")
     ingest_url: str | None = Field(default=None, validation_alias="SLUICE_INGEST_URL")
     max_question_chars: int = Field(default=8_000, validation_alias="SLUICE_MAX_QUESTION_CHARS")
-    requests_per_minute: int = Field(default=0, validation_alias="SLUICE_REQUESTS_PER_MINUTE")
+    turns_per_minute: int | None = Field(
+        default=None, ge=0, validation_alias="SLUICE_TURNS_PER_MINUTE"
+    )
     heartbeat_s: float = Field(default=10.0, validation_alias="SLUICE_HEARTBEAT_S", le=15.0)
     # How long a JSON request waits for its answer before it is told where to look for it.
     answer_timeout_s: float = Field(default=300.0, validation_alias="SLUICE_ANSWER_TIMEOUT_S")
+
+    @property
+    def turn_rate(self) -> int:
+        """Questions a minute and key; a local platform is its user's alone, so it has no limit."""
+        if self.turns_per_minute is not None:
+            return self.turns_per_minute
+        return 0 if self.local else TURNS_PER_MINUTE
 
     @property
     def ingest_base_url(self) -> str:

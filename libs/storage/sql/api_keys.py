@@ -55,6 +55,16 @@ async def authenticate(sql: UnitOfWork, clear: str) -> Principal | None:
     return Principal(row["tenant"], row["id"], row["role"]) if row is not None else None
 
 
+async def is_live(sql: UnitOfWork, tenant: str, key_id: str) -> bool:
+    """Whether the key is (still) one that is let in."""
+    wanted = (
+        api_keys.c.id == key_id,
+        api_keys.c.tenant == tenant,
+        api_keys.c.revoked_at.is_(None),
+    )
+    return await sql.first(select(api_keys.c.id).where(*wanted)) is not None
+
+
 async def revoke(sql: UnitOfWork, tenant: str, key_id: str) -> bool:
     """Refuse the key from here on; False: unknown in this tenant, or revoked before."""
     return await sql.compare_and_set(

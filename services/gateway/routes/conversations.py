@@ -8,7 +8,7 @@ from sqlalchemy import RowMapping
 
 from libs.kernel import Principal, isoformat
 from libs.storage.sql import turns
-from libs.web import Reader, problems
+from libs.web import Reader, problems, while_valid
 from services.gateway.answers import answered, shown
 from services.gateway.deps import Asker, Gateway, GatewayDep
 from services.gateway.limits import check_length
@@ -66,7 +66,7 @@ async def ask(
         events = gateway.replies.follow(
             caller.tenant, turn["id"], 0, heartbeat_s=gateway.settings.heartbeat_s
         )
-        return EventStream(frames(events))
+        return EventStream(while_valid(frames(events), gateway.db, caller))
     result = await answered(gateway, caller.tenant, turn["id"])
     code = status.HTTP_200_OK if result.state in turns.FINAL_STATES else status.HTTP_202_ACCEPTED
     headers = {"Location": f"/v1/turns/{result.turn_id}"}

@@ -6,7 +6,7 @@ import httpx
 from fastapi import APIRouter, Request
 
 from libs.kernel import NotFoundError
-from libs.web import COOKIE, ProblemError, Reader
+from libs.web import PresentedKey, ProblemError, Reader
 from services.gateway.deps import GatewayDep
 from services.gateway.streaming import BoundedStream
 
@@ -25,9 +25,10 @@ _HOP_BY_HOP = frozenset(
         "upgrade",
         "expect",
         "host",
-        "cookie",
     ]
 )
+# The key that was judged here is sent on, and no other: ingest might judge by another one.
+_KEYS = frozenset({"authorization", "cookie", "x-api-key"})
 
 _ASCII = "".join(map(chr, range(0x21, 0x7F)))
 _AWAY = "The service for documents did not answer. Nothing was lost; send the request again."
@@ -36,10 +37,14 @@ _METHODS = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE"]
 
 @router.api_route("/v1/documents", methods=_METHODS, include_in_schema=False)
 @router.api_route("/v1/documents/{path:path}", methods=_METHODS, include_in_schema=False)
-async def pass_on(request: Request, gateway: GatewayDep, _caller: Reader) -> BoundedStream:
+async def pass_on(
+    request: Request, gateway: GatewayDep, _caller: Reader, key: PresentedKey
+) -> BoundedStream:
     """Send the request to ingest and its answer back. A client that hangs up ends both sides."""
     try:
-        answer = await gateway.ingest.send(_outgoing(request, gateway.ingest.base_url), stream=True)
+        answer = await gateway.ingest.send(
+            _outgoing(request, gateway.ingest.base_url, key), stream=True
+        )
     except httpx.TransportError as exc:
         raise ProblemError(503, "ingest-away", _AWAY, {"Retry-After": "2"}) from exc
     return BoundedStream(
@@ -50,7 +55,7 @@ async def pass_on(request: Request, gateway: GatewayDep, _caller: Reader) -> Bou
     )
 
 
-def _outgoing(request: Request, base: httpx.URL) -> httpx.Request:
+def _outgoing(request: Request, base: httpx.URL, key: str) -> httpx.Request:
     if not {".", ".."}.isdisjoint(request.scope["path"].split("/")):
         raise NotFoundError("an address with dots for a part leads nowhere")  # and never out
     target = request.scope["raw_path"]
@@ -60,14 +65,13 @@ def _outgoing(request: Request, base: httpx.URL) -> httpx.Request:
     return httpx.Request(
         request.method,
         base.copy_with(raw_path=quote(target, safe=_ASCII).encode()),
-        headers=_headers(request),
+        headers=_headers(request, key),
         content=request.stream() if has_body else None,
     )
 
 
-def _headers(request: Request) -> list[tuple[bytes, bytes]]:
-    """As they came, in bytes: they need not be ASCII."""
-    headers = [(k, v) for k, v in request.headers.raw if k.decode("latin-1") not in _HOP_BY_HOP]
-    if COOKIE in request.cookies and "authorization" not in request.headers:
-        headers.append((b"authorization", f"Bearer {request.cookies[COOKIE]}".encode("latin-1")))
-    return headers
+def _headers(request: Request, key: str) -> list[tuple[bytes, bytes]]:
+    """As they came, in bytes (they need not be ASCII), with the one key."""
+    dropped = _HOP_BY_HOP | _KEYS
+    headers = [(k, v) for k, v in request.headers.raw if k.decode("latin-1") not in dropped]
+    return [*headers, (b"authorization", f"Bearer {key}".encode("latin-1"))]

@@ -6,7 +6,7 @@ from fastapi import APIRouter, Header, status
 from fastapi.responses import Response
 
 from libs.storage.sql import turns
-from libs.web import Reader, problems
+from libs.web import Reader, problems, while_valid
 from libs.web.sse import last_event_id as seq_of
 from services.gateway.answers import shown
 from services.gateway.cancelling import cancel
@@ -48,7 +48,7 @@ async def follow_turn(
         min(after, newest),
         heartbeat_s=gateway.settings.heartbeat_s,
     )
-    return EventStream(frames(events))
+    return EventStream(while_valid(frames(events), gateway.db, caller))
 
 
 @router.delete("/{turn_id}", status_code=status.HTTP_202_ACCEPTED, responses=problems(404))

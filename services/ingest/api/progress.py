@@ -1,7 +1,7 @@
 """A document's progress as server-sent events, read from its timeline in SQL."""
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator
 
 from sqlalchemy import RowMapping
 from sse_starlette import ServerSentEvent
@@ -27,7 +27,7 @@ async def news(
 
 async def follow(
     db: Database, tenant: str, document_id: str, after_seq: int, *, poll_s: float
-) -> AsyncIterator[ServerSentEvent]:
+) -> AsyncGenerator[ServerSentEvent, None]:
     """Every entry after `after_seq`, as it comes, until the document's state is final.
 
     The event's name is the stage, its id the seq to resume from.

@@ -71,14 +71,26 @@ async def test_a_refusal_passes_before_the_body_has_ended(front: Front) -> None:
 
 async def test_address_key_and_headers_pass_but_not_the_cookie(front: Front) -> None:
     path = "/v1/documents/a%2Fb%20%E4%B8%AD/text?from=1&q=%E4%B8%AD"
+    headers = {"Idempotency-Key": "k1", "Sec-Fetch-Site": "same-origin"}
     async with front.client(None, Cookie=f"sluice_key={front.stage.keys['acme']}") as client:
-        response = await client.put(path, content=b"y", headers={"Idempotency-Key": "k1"})
+        response = await client.put(path, content=b"y", headers=headers)
     assert (response.status_code, response.headers["x-from"]) == (204, "ingest")
     seen = front.ingest.seen[0]
     assert (seen["method"], f"{seen['path']}?{seen['query']}") == ("PUT", path)
     assert seen["headers"]["authorization"] == f"Bearer {front.stage.keys['acme']}"
     assert (seen["headers"]["idempotency-key"], seen["headers"]["content-length"]) == ("k1", "1")
     assert "cookie" not in seen["headers"]
+
+
+async def test_ingest_judges_by_the_key_that_the_gateway_judged_by(front: Front) -> None:
+    keys = front.stage.keys
+    both = {"X-API-Key": keys["acme"], "Cookie": f"sluice_key={keys['other']}"}
+    async with front.client(None, **both) as client:
+        await client.get("/v1/documents")
+        await client.get("/v1/documents", headers={"Authorization": "Basic Zm9v"})
+    seen = [seen["headers"] for seen in front.ingest.seen]
+    assert [headers["authorization"] for headers in seen] == [f"Bearer {keys['acme']}"] * 2
+    assert not any({"cookie", "x-api-key"} & headers.keys() for headers in seen)
 
 
 async def test_a_path_cannot_leave_the_documents(front: Front) -> None:

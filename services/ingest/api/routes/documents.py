@@ -8,7 +8,7 @@ from libs.kernel import Principal
 from libs.storage.sql import documents, pages
 from libs.storage.sql.document_states import FINAL
 from libs.storage.sql.uploads import Outcome
-from libs.web import Member, Reader, problems
+from libs.web import Member, Reader, problems, while_valid
 from libs.web.sse import last_event_id, stream
 from services.ingest.api import planning, progress, resuming, views
 from services.ingest.api.cursors import cursor_of, position
@@ -140,7 +140,8 @@ async def document_events(
     if not entries and (state is None or state in FINAL):
         return Response(status_code=204)
     poll_s = ingest.progress_poll_s
-    return stream(progress.follow(ingest.db, principal.tenant, document_id, after, poll_s=poll_s))
+    events = progress.follow(ingest.db, principal.tenant, document_id, after, poll_s=poll_s)
+    return stream(while_valid(events, ingest.db, principal))
 
 
 @router.post("/{document_id}/reparse", status_code=202, responses=problems(404))

@@ -99,6 +99,41 @@ async def test_a_key_is_taken_from_three_places(client: httpx.AsyncClient, db: D
         assert response.json() == {"tenant": "acme"}
 
 
+OWN = [
+    {"Sec-Fetch-Site": "same-origin", "Origin": "http://behind.a.proxy"},
+    {"Sec-Fetch-Site": "none"},
+    {"Origin": "http://127.0.0.1:8080"},
+]
+FOREIGN = [
+    {},
+    {"Sec-Fetch-Site": "cross-site"},
+    {"Sec-Fetch-Site": "same-site", "Origin": "http://127.0.0.1:8080"},
+    {"Origin": "http://127.0.0.1:3000"},  # another port of this machine is another page
+    {"Origin": "http://evil.example"},
+    {"Origin": "http://127.0.0.1:8080.evil.example"},
+    {"Origin": "null"},
+    {"Origin": "http://[::1"},
+    {"Origin": ""},
+]
+
+
+@pytest.mark.parametrize(
+    ("headers", "status"), [*((own, 200) for own in OWN), *((other, 403) for other in FOREIGN)]
+)
+async def test_the_cookie_changes_things_from_our_own_pages_only(
+    client: httpx.AsyncClient, db: Database, headers: dict[str, str], status: int
+) -> None:
+    clear = await key(db)
+    cookie = {**headers, "Cookie": f"sluice_key={clear}"}
+    changed = await client.post("/change", headers=cookie, json={"query": "x"})
+    assert changed.status_code == status
+    if status == 403:
+        assert problem(changed, 403)["type"] == "urn:sluice:problem:foreign-origin"
+    assert (await client.get("/whoami", headers=cookie)).status_code == 200
+    by_header = {**headers, "X-API-Key": clear}
+    assert (await client.post("/change", headers=by_header, json={"query": "x"})).is_success
+
+
 @pytest.mark.parametrize("headers", [{}, {"Authorization": "Bearer x"}, {"X-API-Key": "ключ"}])
 async def test_no_valid_key_is_401(client: httpx.AsyncClient, headers: dict[str, str]) -> None:
     raw = [(name.encode(), value.encode()) for name, value in headers.items()]

@@ -75,7 +75,9 @@ async def test_the_local_browser_gets_the_key_where_scripts_cannot_read_it(
         cookie = (await client.get("/")).headers["set-cookie"]
         assert f"sluice_key={stage.keys['acme']}" in cookie
         assert {"HttpOnly", "SameSite=strict", "Path=/"} <= set(cookie.split("; "))
-        assert (await client.post("/v1/conversations")).status_code == 201
+        asked_by_the_page = {"Sec-Fetch-Site": "same-origin"}
+        made = await client.post("/v1/conversations", headers=asked_by_the_page)
+        assert made.status_code == 201
         elsewhere = await client.get("/", headers={"Host": "evil.example"})
         assert (elsewhere.status_code, elsewhere.headers.get("set-cookie")) == (403, None)
 

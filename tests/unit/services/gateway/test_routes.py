@@ -4,6 +4,7 @@ import asyncio
 from dataclasses import replace
 from typing import Any
 
+import httpx
 import pytest
 from sqlalchemy import insert, select
 
@@ -12,6 +13,7 @@ from libs.kernel import now_us
 from libs.storage.sql import turns
 from libs.storage.sql.tables import leases, outbox
 from services.gateway.limits import RateLimit
+from services.gateway.settings import GatewaySettings
 from tests.unit.services.gateway.conftest import DONE, Stage
 
 LONG = "长" * 1_001
@@ -152,7 +154,8 @@ async def test_without_a_known_key_every_route_refuses(stage: Stage) -> None:
         ("POST", "/v1/documents", None),
         ("GET", "/v1/documents/d1/text", None),
     ]
-    for headers in ({}, {"Authorization": "Bearer slk_wrong"}, {"Cookie": "sluice_key=wrong"}):
+    cookie = {"Cookie": "sluice_key=wrong", "Sec-Fetch-Site": "same-origin"}
+    for headers in ({}, {"Authorization": "Bearer slk_wrong"}, cookie):
         async with stage.client(None, **headers) as client:
             for method, path, body in routes:
                 response = await client.request(method, path, json=body)
@@ -220,16 +223,30 @@ async def test_bad_input_gets_a_problem_that_says_what_to_do(
 
 
 async def test_a_key_that_asks_too_often_is_told_when_to_ask_again(stage: Stage) -> None:
-    stage.gateway = replace(stage.gateway, rate=RateLimit(2))
+    impatient = stage.gateway.settings.model_copy(update={"answer_timeout_s": 0.01})
+    stage.gateway = replace(stage.gateway, rate=RateLimit(2), settings=impatient)
+
+    async def ask(client: httpx.AsyncClient) -> httpx.Response:
+        conversation_id = (await client.post("/v1/conversations")).json()["id"]
+        path = f"/v1/conversations/{conversation_id}/turns"
+        return await client.post(path, json={"text": "What?"})
+
     async with stage.client() as client:
-        codes = [
-            (await client.post("/v1/search", json={"query": "x"})).status_code for _ in range(3)
-        ]
-        last = await client.post("/v1/search", json={"query": "x"})
+        codes = [(await ask(client)).status_code for _ in range(3)]
+        last = await ask(client)
+        searched = await client.post("/v1/search", json={"query": "x"})
     async with stage.client("other") as client:
-        codes.append((await client.post("/v1/search", json={"query": "x"})).status_code)
-    assert codes == [200, 200, 429, 200]
+        codes.append((await ask(client)).status_code)
+    assert codes == [202, 202, 429, 202]
+    assert last.json()["type"] == "urn:sluice:problem:rate-limited"
     assert 1 <= int(last.headers["retry-after"]) <= 30
+    assert searched.status_code == 200  # questions are counted, nothing else
+
+
+def test_questions_are_limited_unless_the_platform_is_local() -> None:
+    assert GatewaySettings(local=False).turn_rate == 10
+    assert GatewaySettings(local=True).turn_rate == 0
+    assert GatewaySettings(local=True, turns_per_minute=3).turn_rate == 3
 
 
 async def test_readiness_names_what_is_missing(stage: Stage) -> None:

@@ -68,6 +68,13 @@ async def answer(reader: asyncio.StreamReader) -> str:
         return (await reader.read()).decode()
 
 
+def reset_or(reply: str | BaseException, status: int) -> bool:
+    """A sender that goes on may find the connection gone before it reads the answer."""
+    if isinstance(reply, BaseException):
+        return isinstance(reply, ConnectionError)
+    return reply.startswith(f"HTTP/1.1 {status} ")
+
+
 async def test_a_body_that_does_not_come_is_given_up(wire: Wire) -> None:
     async with wire.sent("Content-Length: 10") as (reader, _):
         said = await answer(reader)
@@ -98,7 +105,7 @@ async def test_an_endless_body_is_refused_and_then_cut_off(wire: Wire) -> None:
         with pytest.raises(ConnectionError):
             await asyncio.wait_for(send_for_ever(), 15)
         reply = (await asyncio.gather(said, return_exceptions=True))[0]
-    assert isinstance(reply, ConnectionError) or reply.startswith("HTTP/1.1 413 ")
+    assert reset_or(reply, 413)
 
 
 async def test_a_body_that_nobody_reads_does_not_hold_the_connection(wire: Wire) -> None:
@@ -129,4 +136,4 @@ async def test_a_connection_lives_on_after_ordinary_requests(wire: Wire) -> None
 async def test_headers_of_megabytes_are_refused(wire: Wire) -> None:
     async with wire.sent(f"X-Much: {'x' * 3_000_000}") as (reader, _):
         reply = (await asyncio.gather(answer(reader), return_exceptions=True))[0]
-    assert isinstance(reply, ConnectionError) or reply.startswith("HTTP/1.1 400 ")
+    assert reset_or(reply, 400)

@@ -6,8 +6,8 @@ from libs.eventbus.consumer import Consumer
 from libs.eventbus.listening import Listener
 from libs.eventbus.policies import (
     CommitPolicy,
-    DeadLetterPolicy,
     FlowPolicy,
+    GatePolicy,
     Policies,
     RetryPolicy,
 )
@@ -16,9 +16,9 @@ from libs.eventbus.subscriptions import Failure, Subscription, Subscriptions
 __all__ = [
     "CommitPolicy",
     "Consumer",
-    "DeadLetterPolicy",
     "Failure",
     "FlowPolicy",
+    "GatePolicy",
     "KafkaConnection",
     "Listener",
     "Policies",

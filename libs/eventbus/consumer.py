@@ -58,16 +58,11 @@ class Consumer:
     async def run(self, stop: asyncio.Event) -> None:
         """Consume until `stop` is set, then drain, commit and leave.
 
-        A run of dead letters ends the consuming but not the call: the process stays up, not
-        ready, so that nothing restarts it into the same messages. Raises: what crashed the engine.
+        Raises: what crashed the engine.
         """
         try:
-            while not (stop.is_set() or self.engine.limit.reached.is_set()):
+            while not stop.is_set():
                 await self._stay(stop)
-            if not stop.is_set():
-                log.error("consumer_stopped", why="too many dead letters in a row")
-                self._report("dead-letters")
-                await stop.wait()
         finally:
             await self.engine.close()
 
@@ -89,7 +84,7 @@ class Consumer:
                 self._report_regularly(membership),
                 stop.wait(),
                 self._log_is_new.wait(),
-                self.engine.stopped(),
+                self.engine.crashed(),
             )
         except (KafkaError, OSError) as exc:
             log.warning("membership_lost", group=self._group_id, error=repr(exc))
@@ -111,7 +106,7 @@ class Consumer:
     async def _report_regularly(self, membership: Membership) -> None:
         await membership.joined.wait()
         while True:
-            self._report("sql" if self.engine.holding.held else None)
+            self._report(self.engine.problem)
             await asyncio.sleep(REPORT_INTERVAL_S)
 
     def _note_epoch(self, *, joined: bool) -> None:

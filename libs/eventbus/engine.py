@@ -5,8 +5,8 @@ from collections.abc import Collection, Sequence
 
 import structlog
 
+from libs.eventbus.gate import Gate
 from libs.eventbus.ledger import Ledger
-from libs.eventbus.limit import DeadLetterLimit
 from libs.eventbus.message import Place, Record
 from libs.eventbus.observing import Observer
 from libs.eventbus.ordering import KeyedWorkers
@@ -15,7 +15,6 @@ from libs.eventbus.processing import Processor
 from libs.eventbus.progress import Progress
 from libs.eventbus.retrying import Holding
 from libs.eventbus.subscriptions import Subscriptions
-from libs.eventbus.waiting import until_any
 
 log = structlog.get_logger(__name__)
 
@@ -32,7 +31,7 @@ class Engine:
         holding: Holding | None = None,
     ) -> None:
         """`lanes` maps every topic to the lane whose in-flight bound it shares."""
-        self.limit = DeadLetterLimit(policies.dead_letter.max_consecutive)
+        self.gate = Gate(policies.gate)
         self.holding = holding or Holding()
         self._crash = asyncio.Event()
         self._error: BaseException | None = None
@@ -41,7 +40,7 @@ class Engine:
         self._partitions: dict[Place, Progress] = {}
         by_type = {subscription.event_type: subscription for subscription in subscriptions}
         observer = Observer(ledger.group_id)
-        processor = Processor(by_type, ledger, policies.retry, self.limit, self.holding, observer)
+        processor = Processor(by_type, ledger, policies.retry, self.gate, self.holding, observer)
         self._workers = KeyedWorkers(processor.process, self._flow.max_in_flight, self._crashed)
 
     def feed(self, place: Place, records: Sequence[Record]) -> None:
@@ -80,9 +79,14 @@ class Engine:
         """Handlers that wait for something now."""
         return self._workers.suspended_count
 
-    async def stopped(self) -> None:
-        """Wait until a run of dead letters stops the work. Raises: what crashed it."""
-        await until_any(self.limit.reached.wait(), self._crash.wait())
+    @property
+    def problem(self) -> str | None:
+        """What keeps messages from being handled now; None: nothing."""
+        return "sql" if self.holding.held else self.gate.problem
+
+    async def crashed(self) -> None:
+        """Wait for what must not happen. Raises: it."""
+        await self._crash.wait()
         if self._error is not None:
             raise self._error
 
@@ -90,6 +94,7 @@ class Engine:
         """Drop what has not started; wait up to `timeout_s` for what has."""
         held = set(self._partitions.values())
         self._workers.drop(held)
+        self.gate.dismiss()
         running = self._workers.running(held)
         if running:
             await asyncio.wait(running, timeout=timeout_s)
@@ -114,6 +119,7 @@ class Engine:
 
     async def close(self) -> None:
         """Cut off what still runs; it counts as not done."""
+        self.gate.close()
         await self._workers.cancel()
 
     def _crashed(self, error: BaseException) -> None:

@@ -11,7 +11,6 @@ from libs.eventbus.message import (
     ATTEMPT,
     ORIGIN,
     Record,
-    attempt_of,
     key_text,
     origin_of,
     tenant_of,
@@ -34,13 +33,13 @@ class Ledger:
     base_topics: dict[str, str]  # every topic read -> the topic it is a lane or retry of
     clock_us: Callable[[], int] = now_us
 
-    async def retry(self, record: Record, delay_s: float) -> None:
-        """Deliver the message again, as its next attempt, after `delay_s` seconds.
+    async def retry(self, record: Record, attempt: int, delay_s: float) -> None:
+        """Deliver the message again, as this attempt, after `delay_s` seconds.
 
         Raises: PermanentError: it is too large to be sent again.
         """
         headers = headers_of(record) | {
-            ATTEMPT: str(attempt_of(record) + 1),
+            ATTEMPT: str(attempt),
             ORIGIN: "/".join(map(str, origin_of(record))),
         }
         topic = retry_topic(self.base_topics[record.topic], self.group_id)

@@ -136,7 +136,7 @@ class KeyedWorkers:
                         until = perf_counter() + SLICE_S
                     progress.finish(record.offset)
                 except AbandonedError:
-                    pass
+                    progress.forget([record.offset])
                 finally:
                     self._release(record.key or progress)
         finally:

@@ -1,4 +1,4 @@
-"""How messages are retried, committed, dead-lettered and held back."""
+"""How messages are retried, committed and held back."""
 
 from dataclasses import dataclass, field
 
@@ -7,8 +7,7 @@ from dataclasses import dataclass, field
 class RetryPolicy:
     """Exponential backoff with jitter between tries of one message.
 
-    The tries are spread over at least three minutes, so a backend that is away for a minute or two
-    fails nothing for good.
+    Using up the tries takes minutes; only tries made while other messages work count (see `Gate`).
     """
 
     max_attempts: int = 20  # tries in all for transient errors
@@ -18,10 +17,12 @@ class RetryPolicy:
 
 
 @dataclass(frozen=True, slots=True)
-class DeadLetterPolicy:
-    """A run of dead letters means a bad deploy, not bad messages: stop and fail readiness."""
+class GatePolicy:
+    """When consumption pauses because nothing works, and how soon it is tried again."""
 
-    max_consecutive: int = 20
+    max_failed_in_a_row: int = 20  # tries, of any messages
+    first_probe_s: float = 1.0
+    max_probe_interval_s: float = 10.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +49,6 @@ class Policies:
     """All policies of one consumer."""
 
     retry: RetryPolicy = field(default_factory=RetryPolicy)
-    dead_letter: DeadLetterPolicy = field(default_factory=DeadLetterPolicy)
+    gate: GatePolicy = field(default_factory=GatePolicy)
     commit: CommitPolicy = field(default_factory=CommitPolicy)
     flow: FlowPolicy = field(default_factory=FlowPolicy)

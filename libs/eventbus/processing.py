@@ -1,7 +1,6 @@
 """The whole life of one delivered message: decode, handle, and what an error leads to."""
 
 import asyncio
-from contextlib import suppress
 from dataclasses import dataclass
 from time import perf_counter
 from typing import Any
@@ -9,11 +8,10 @@ from typing import Any
 import structlog
 
 from libs.contracts import decode
+from libs.eventbus.gate import Gate
 from libs.eventbus.ledger import Ledger
-from libs.eventbus.limit import DeadLetterLimit
 from libs.eventbus.message import Record, attempt_of
 from libs.eventbus.observing import Observer
-from libs.eventbus.ordering import AbandonedError
 from libs.eventbus.policies import RetryPolicy
 from libs.eventbus.retrying import Holding, backoff_s
 from libs.eventbus.subscriptions import Failure, Subscription
@@ -22,6 +20,8 @@ from libs.observability import tracing
 
 log = structlog.get_logger(__name__)
 
+BACKEND = "backend"  # what is missing when an error does not say
+FAILING_MESSAGES = "failing-messages"
 MAX_HOOK_ATTEMPTS = 3  # for a `failed` hook with a bug; a transient error is held instead
 
 
@@ -30,24 +30,26 @@ class Processor:
     """Takes one record to an end after which its offset may be committed.
 
     Returns when its effects, its retry or its failure are safe. Raises only CancelledError, or
-    AbandonedError when the consumer was stopped by a run of dead letters.
+    AbandonedError for a message that waited at the gate when its partition went elsewhere.
     """
 
     subscriptions: dict[type[Any], Subscription]
     ledger: Ledger
     retry: RetryPolicy
-    limit: DeadLetterLimit
+    gate: Gate
     holding: Holding
     observer: Observer
 
     async def process(self, record: Record) -> None:
+        if self.gate.shut:
+            await self.gate.turn()
         sampled = self.observer.enter(record)
         seen = self.observer.topic(record.topic)
         try:
             event = decode(record.value or b"")
             subscription = self.subscriptions[type(event)]
         except Exception as exc:  # noqa: BLE001 - poison: no error may stop the partition
-            await self._dead_letter(record, None, _undecodable(record, exc))
+            await self._give_up(record, None, _undecodable(record, exc))
             return
         started = perf_counter()
         try:
@@ -71,7 +73,7 @@ class Processor:
             await self._bug(record, event, exc)
         else:
             seen.handled.inc()
-            self.limit.ended_well()
+            self.gate.went_well()
 
     async def _permanent(self, record: Record, event: Any, exc: PermanentError) -> None:
         failure = Failure(exc.reason, exc.detail, attempt_of(record), permanent=True)
@@ -79,46 +81,57 @@ class Processor:
         hook_error = await self._call_hook(event, failure)
         if hook_error is None and self.subscriptions[type(event)].failed is not None:
             self.observer.topic(record.topic).failed()
-            self.limit.ended_well()
+            self.gate.went_well()
         else:
-            await self._dead_letter(record, event, _with_hook_error(failure, hook_error))
+            await self._give_up(record, event, _with_hook_error(failure, hook_error))
 
-    async def _transient(self, record: Record, event: Any, exc: Exception) -> None:
+    async def _transient(self, record: Record, event: Any, exc: TransientError) -> None:
+        self.gate.went_wrong(exc.missing or BACKEND)
         await self._again(record, event, exc, "retries-exhausted", self.retry.max_attempts)
 
     async def _bug(self, record: Record, event: Any, exc: Exception) -> None:
         log.error("handler_failed", exc_info=exc)
+        self.gate.went_wrong(FAILING_MESSAGES)
         await self._again(record, event, exc, "internal-error", self.retry.max_bug_attempts)
 
     async def _again(
         self, record: Record, event: Any, exc: Exception, reason: str, max_attempts: int
     ) -> None:
         attempt = attempt_of(record)
-        if attempt < max_attempts:
-            delay_s = backoff_s(self.retry, attempt)
-            log.warning("message_retried", attempt=attempt, delay_s=delay_s, error=repr(exc))
-            with suppress(PermanentError):  # too large to be sent again
-                await self.holding.until_done(lambda: self.ledger.retry(record, delay_s), "retry")
-                self.observer.topic(record.topic).retried(reason)
+        if self.gate.shut or attempt < max_attempts:
+            log.warning("message_retried", attempt=attempt, error=repr(exc))
+            if await self._comes_back(record, reason):
                 return
-        self._unless_stopped()  # before the hook: the entity must not fail for a bad deploy
         failure = Failure(reason, f"{type(exc).__name__}: {exc}", attempt, permanent=False)
         hook_error = await self._call_hook(event, failure)
         await self._dead_letter(record, event, _with_hook_error(failure, hook_error))
 
+    async def _give_up(self, record: Record, event: Any, failure: Failure) -> None:
+        self.gate.went_wrong(FAILING_MESSAGES)
+        if not (self.gate.shut and await self._comes_back(record, failure.reason)):
+            await self._dead_letter(record, event, failure)
+
+    async def _comes_back(self, record: Record, reason: str) -> bool:
+        """Deliver it again later. False: it is too large for that."""
+        attempt = attempt_of(record)
+        delay_s = backoff_s(self.retry, attempt)
+        next_attempt = 1 if self.gate.shut else attempt + 1
+        try:
+            await self.holding.until_done(
+                lambda: self.ledger.retry(record, next_attempt, delay_s), "retry"
+            )
+        except PermanentError:
+            return False
+        self.observer.topic(record.topic).retried(reason)
+        return True
+
     async def _dead_letter(self, record: Record, event: Any, failure: Failure) -> None:
-        self._unless_stopped()
         tenant = getattr(event, "tenant", "")
         log.error("message_dead_lettered", reason=failure.reason, detail=failure.detail)
         await self.holding.until_done(
             lambda: self.ledger.dead_letter(record, failure, tenant), "dead letter"
         )
         self.observer.topic(record.topic).dead_lettered(failure.reason)
-        self.limit.dead_lettered()
-
-    def _unless_stopped(self) -> None:
-        if self.limit.reached.is_set():
-            raise AbandonedError
 
     async def _call_hook(self, event: Any, failure: Failure) -> Exception | None:
         """Let the entity end in a failed state. Returns the error of a hook that cannot."""

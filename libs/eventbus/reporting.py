@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 REJOIN_DELAY_S = 1.0  # after the broker was lost, until the next try
 
-# Hears what keeps a reader from working (`kafka`, `sql`, `dead-letters`); None: nothing does.
+# Hears what keeps a reader from working (`kafka`, `sql`, `disk`, `failing-messages`); None: works.
 Report = Callable[[str | None], None]
 
 

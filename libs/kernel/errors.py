@@ -6,7 +6,15 @@ class SluiceError(Exception):
 
 
 class TransientError(SluiceError):
-    """The same call may succeed later: back off, retry, then dead-letter."""
+    """The same call may succeed later: back off and retry.
+
+    Args:
+        missing: Short name of what is not there, as readiness shows it, e.g. `disk`.
+    """
+
+    def __init__(self, message: str = "", *, missing: str = "") -> None:
+        super().__init__(message)
+        self.missing = missing
 
 
 class PermanentError(SluiceError):

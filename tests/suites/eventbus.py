@@ -6,6 +6,8 @@ A subclass gives the fixture `bus`. Retries come back by themselves, soon.
 import asyncio
 from collections.abc import Callable, Sequence
 from contextlib import asynccontextmanager
+from copy import copy
+from dataclasses import replace
 from typing import Any, Protocol
 
 import pytest
@@ -14,9 +16,9 @@ from sqlalchemy import RowMapping, select
 from libs.contracts import DocumentDeleted, DocumentUploaded, Event, OutgoingRecord, encode
 from libs.eventbus import (
     CommitPolicy,
-    DeadLetterPolicy,
     Failure,
     FlowPolicy,
+    GatePolicy,
     Policies,
     RetryPolicy,
     Subscriptions,
@@ -29,7 +31,7 @@ from libs.storage.sql.tables import dead_letters
 TOPIC = "documents.uploaded.v1"
 POLICIES = Policies(
     retry=RetryPolicy(max_attempts=3, max_bug_attempts=2, base_delay_s=0.02),
-    dead_letter=DeadLetterPolicy(max_consecutive=3),
+    gate=GatePolicy(max_failed_in_a_row=5, first_probe_s=0.02, max_probe_interval_s=0.1),
     commit=CommitPolicy(max_interval_s=0.05),
     flow=FlowPolicy(max_buffered_per_partition=20, max_poll_records=10, drain_timeout_s=5.0),
 )
@@ -110,6 +112,7 @@ class Recorder:
         self.errors: dict[str, list[BaseException]] = {}
         self.gates: dict[str, asyncio.Event] = {}
         self.step_s = 0.0  # how long each takes
+        self.fault: Exception | None = None  # of whatever is handled now
 
     async def handle(self, event: DocumentUploaded) -> None:
         name = (event.document_id, event.generation)
@@ -118,6 +121,8 @@ class Recorder:
             await gate.wait()
         if self.step_s:
             await asyncio.sleep(self.step_s)
+        if self.fault:
+            raise copy(self.fault)  # raising one again and again makes its traceback grow
         if errors := self.errors.get(event.document_id):
             raise errors.pop(0)
         self.done.append(name)
@@ -313,17 +318,78 @@ class EventBusSuite:
         await until(lambda: len(bus.dead) == 1)
         assert bus.dead[0].headers["dlq_reason"] == "unexpected-event"
 
-    async def test_a_run_of_dead_letters_stops_the_consumer(
+    @pytest.mark.parametrize(
+        ("error", "problem"),
+        [
+            (TransientError("busy"), "backend"),
+            (TransientError("no space left", missing="disk"), "disk"),
+            (ZeroDivisionError("a bad deploy"), "failing-messages"),
+        ],
+    )
+    async def test_while_nothing_works_it_pauses_and_gives_up_nothing(
+        self, bus: Bus, recorder: Recorder, error: Exception, problem: str
+    ) -> None:
+        recorder.fault = error
+        await bus.start(recorder.subscriptions())
+        await bus.publish(*(record(f"d{n}") for n in range(12)))
+        await until(lambda: bus.problem() == problem)
+        tries = len(recorder.started)
+        await until(lambda: len(recorder.started) >= tries + 12)  # and tries on, one at a time
+        recorder.fault = None
+        await until(lambda: len(recorder.done) == 12)
+        await until(lambda: bus.problem() is None)
+        await bus.publish(record("afterwards"))
+        await until(lambda: ("afterwards", 1) in recorder.done)
+        assert (recorder.failures, bus.dead) == ([], [])
+        await until_committed(bus, 13)
+
+    async def test_a_lonely_message_is_tried_until_its_backend_is_back(
+        self, bus: Bus, recorder: Recorder
+    ) -> None:
+        recorder.errors["a"] = [TransientError("busy")] * 12
+        lonely = replace(POLICIES, gate=replace(POLICIES.gate, max_failed_in_a_row=3))
+        await bus.start(recorder.subscriptions(), lonely)
+        await bus.publish(record("a"))
+        await until(lambda: recorder.done == [("a", 1)])
+        assert (recorder.failures, bus.dead) == ([], [])
+
+    async def test_while_paused_others_are_tried_too_and_the_first_good_one_ends_it(
+        self, bus: Bus, recorder: Recorder
+    ) -> None:
+        recorder.errors["bad"] = [TransientError("busy")] * 1000
+        only_one = replace(POLICIES, gate=replace(POLICIES.gate, max_failed_in_a_row=3))
+        await bus.start(recorder.subscriptions(), only_one)
+        await bus.publish(record("bad"))
+        await until(lambda: bus.problem() == "backend")
+        await bus.publish(record("good"))
+        await until(lambda: ("good", 1) in recorder.done)
+
+    async def test_a_run_of_poison_does_not_drain_the_topic(
         self, bus: Bus, recorder: Recorder
     ) -> None:
         await bus.start(recorder.subscriptions())
-        poison = [OutgoingRecord(TOPIC, "k", b"poison %d" % n, {}, 0) for n in range(10)]
+        poison = [OutgoingRecord(TOPIC, f"k{n}", b"poison %d" % n, {}, 0) for n in range(10)]
         await bus.publish(*poison)
-        await until(lambda: bus.problem() == "dead-letters")
-        await until_committed(bus, 3)
+        await until(lambda: bus.problem() == "failing-messages")
+        await until_committed(bus, 10)  # the others are retries that wait
+        assert len(bus.dead) == 4
+        await bus.publish(record("good"))
+        await until(lambda: len(bus.dead) > 4)
+        assert recorder.done == [("good", 1)]
+
+    async def test_stopping_while_paused_leaves_what_waits_for_the_next_start(
+        self, bus: Bus, recorder: Recorder
+    ) -> None:
+        recorder.fault = TransientError("busy")
+        patient = replace(POLICIES, gate=replace(POLICIES.gate, first_probe_s=1000.0))
+        await bus.start(recorder.subscriptions(), patient)
+        await bus.publish(*(record(f"d{n}") for n in range(12)))
+        await until(lambda: bus.problem() == "backend")
         await bus.stop()
-        assert await bus.committed() == 3
-        assert len(bus.dead) == 3
+        recorder.fault = None
+        await bus.start(recorder.subscriptions())
+        await until(lambda: {name for name, _ in recorder.done} >= {f"d{n}" for n in range(12)})
+        assert (recorder.failures, bus.dead) == ([], [])
 
     async def test_work_in_memory_is_bounded(self, bus: Bus, recorder: Recorder) -> None:
         keys = [f"k{n}" for n in range(300)]

@@ -36,15 +36,13 @@ class MemoryBus:
         self._polling = asyncio.create_task(self._poll(self._bus))
 
     async def _poll(self, bus: InMemoryBus) -> None:
-        while not bus.engine.limit.reached.is_set():
+        while True:
             bus.pump()
             bus.commit()
             for row in [row for row in bus.retries if row.not_before <= now_us()]:
                 bus.retries.remove(row)
                 bus.publish(row.record)
             await asyncio.sleep(0.005)
-        await bus.engine.quiet()
-        bus.commit()
 
     async def stop(self) -> None:
         await self._end_polling()
@@ -79,9 +77,7 @@ class MemoryBus:
 
     def problem(self) -> str | None:
         assert self._bus is not None
-        if self._bus.engine.limit.reached.is_set():
-            return "dead-letters"
-        return "sql" if self._bus.engine.holding.held else None
+        return self._bus.engine.problem
 
 
 @pytest.fixture

@@ -1,12 +1,11 @@
 """The in-memory bus gives handler tests the whole delivery path."""
 
 from collections.abc import AsyncIterator
-from dataclasses import replace
 
 import pytest
 
 from libs.contracts import DocumentParsed, DocumentUploaded, OutgoingRecord
-from libs.eventbus import DeadLetterPolicy, Failure, Policies, RetryPolicy, Subscriptions
+from libs.eventbus import Failure, Subscriptions
 from libs.eventbus.testing import InMemoryBus
 from libs.kernel import PermanentError, TransientError
 from libs.storage.sql import Database, open_database
@@ -87,23 +86,3 @@ async def test_poison_is_dead_lettered_and_the_partition_moves_on(db: Database) 
     await bus.deliver(UPLOADED)
     assert seen == [UPLOADED]
     assert bus.dead_letters == [(b"not avro", "undecodable")]
-
-
-async def test_a_stopped_consumer_fails_nothing_more(db: Database) -> None:
-    """What was running when a run of dead letters stopped it is left for the next deploy."""
-    failed_ids: list[str] = []
-
-    async def handle(event: DocumentUploaded) -> None:
-        raise ZeroDivisionError
-
-    async def failed(event: DocumentUploaded, failure: Failure) -> None:
-        failed_ids.append(event.document_id)
-
-    subscriptions = Subscriptions().on(DocumentUploaded, handle, failed=failed)
-    policies = Policies(RetryPolicy(max_bug_attempts=1), DeadLetterPolicy(max_consecutive=1))
-    bus = InMemoryBus(db, subscriptions, policies=policies)
-    await bus.deliver(UPLOADED)
-    assert bus.engine.limit.reached.is_set()
-    await bus.deliver(replace(UPLOADED, document_id="d2"))
-    assert failed_ids == ["d1"]
-    assert bus.engine.unfinished_count == 1

@@ -12,6 +12,7 @@ from libs.web.auth import (
 )
 from libs.web.filenames import attachment, clean_name
 from libs.web.health import Missing, health_routes
+from libs.web.idempotency import IdempotencyKey
 from libs.web.problems import (
     ProblemError,
     forbidden,
@@ -27,6 +28,7 @@ from libs.web.revocation import while_valid
 __all__ = [
     "COOKIE",
     "Admin",
+    "IdempotencyKey",
     "Member",
     "Missing",
     "PresentedKey",

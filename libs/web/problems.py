@@ -18,6 +18,7 @@ from starlette.requests import ClientDisconnect
 
 from libs.kernel import ConflictError, NotFoundError, PermanentError, TransientError, new_id
 from libs.observability import tracing
+from libs.storage.sql.idempotency import ReusedKeyError
 
 MEDIA_TYPE = "application/problem+json"
 RETRY_AFTER_S = 2
@@ -93,6 +94,7 @@ def install_problems(app: FastAPI) -> None:
     app.add_exception_handler(RequestValidationError, _validation)
     app.add_exception_handler(NotFoundError, _kernel(404, "not-found"))
     app.add_exception_handler(ConflictError, _kernel(409, "conflict"))
+    app.add_exception_handler(ReusedKeyError, _reused_key)
     app.add_exception_handler(PermanentError, _permanent)
     app.add_exception_handler(ClientDisconnect, _gone)
     for backend_away in (TransientError, OperationalError, InterfaceError, PoolTimeoutError):
@@ -133,6 +135,10 @@ def _kernel(status: int, slug: str) -> Any:
         return problem(status, slug, _sentence(exc))
 
     return answer
+
+
+async def _reused_key(_request: Request, exc: Exception) -> JSONResponse:
+    return problem(422, "idempotency-key-reused", f"{_sentence(exc)} Use a new key.")
 
 
 async def _permanent(_request: Request, exc: Exception) -> JSONResponse:

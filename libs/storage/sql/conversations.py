@@ -3,14 +3,30 @@
 from sqlalchemy import RowMapping, insert, select, update
 
 from libs.kernel import NotFoundError, new_id, now_us
+from libs.storage.sql.idempotency import ReusedKeyError, made_before, remember
 from libs.storage.sql.tables import conversations, turns
 from libs.storage.sql.work import UnitOfWork
 
+KEY_SCOPE = "conversations"
+
 
 async def create_conversation(
-    sql: UnitOfWork, tenant: str, *, agent: str = "knowledge", memory: str = "window"
+    sql: UnitOfWork,
+    tenant: str,
+    *,
+    agent: str = "knowledge",
+    memory: str = "window",
+    idempotency_key: str | None = None,
 ) -> str:
-    """Start an empty conversation and return its id. `memory`: none, window or summary."""
+    """Start an empty conversation and return its id. `memory`: none, window or summary.
+
+    Raises: ReusedKeyError; ConflictError: the same request was faster, repeat.
+    """
+    if made := await made_before(sql, tenant, KEY_SCOPE, idempotency_key):
+        row = await load_conversation(sql, tenant, made)
+        if (row["agent"], row["memory"]) != (agent, memory):
+            raise ReusedKeyError("this Idempotency-Key was used for another conversation")
+        return made
     conversation_id = new_id()
     await sql.execute(
         insert(conversations).values(
@@ -22,6 +38,7 @@ async def create_conversation(
             created_at=now_us(),
         )
     )
+    await remember(sql, tenant, KEY_SCOPE, idempotency_key, conversation_id)
     return conversation_id
 
 

@@ -70,7 +70,7 @@ async def tombstone(sql: UnitOfWork, tenant: str, document_id: str) -> bool:
     await change(sql, row, values)
     await sql.execute(
         delete(idempotency_keys).where(
-            idempotency_keys.c.tenant == tenant, idempotency_keys.c.document_id == document_id
+            idempotency_keys.c.tenant == tenant, idempotency_keys.c.entity_id == document_id
         )
     )
     await sql.emit(DocumentDeleted(tenant, document_id))

@@ -69,8 +69,9 @@ idempotency_keys = Table(
     "idempotency_keys",
     metadata,
     Column("tenant", Id, primary_key=True),
+    Column("scope", Id, primary_key=True),  # documents, conversations, or a conversation's id
     Column("key", Key, primary_key=True),
-    Column("document_id", Id, nullable=False),
+    Column("entity_id", Id, nullable=False),  # what the request made
     Column("created_at", BigInteger, nullable=False),
 )
 

@@ -27,6 +27,7 @@ from libs.storage.sql.conversations import (
     pending_question,
     set_pending_question,
 )
+from libs.storage.sql.idempotency import ReusedKeyError, made_before, remember
 from libs.storage.sql.tables import conversations, turns
 from libs.storage.sql.turn_events import (
     TurnEvent,
@@ -85,14 +86,27 @@ class Outcome:
 
 
 async def create_turn(
-    sql: UnitOfWork, tenant: str, conversation_id: str, text: str, reply_partition: int
+    sql: UnitOfWork,
+    tenant: str,
+    conversation_id: str,
+    text: str,
+    reply_partition: int,
+    *,
+    idempotency_key: str | None = None,
 ) -> RowMapping:
     """Store a question as its conversation's next turn and announce `TurnRequested`.
 
-    The turn's first event, a `status` that carries `turn_id`, is stored with it.
+    The turn's first event, a `status` that carries `turn_id`, is stored with it. A key that asked
+    in this conversation before gives the turn that it made, as it stands now.
 
-    Raises: NotFoundError (the conversation), ConflictError (another turn took the place: repeat).
+    Raises: NotFoundError (the conversation), ReusedKeyError (the key asked something else),
+    ConflictError (another turn took the place: repeat).
     """
+    if made := await made_before(sql, tenant, conversation_id, idempotency_key):
+        turn = await load_turn(sql, tenant, made)
+        if turn["text"] != text:
+            raise ReusedKeyError("this Idempotency-Key was used for another question")
+        return turn
     conversation = await load_conversation(sql, tenant, conversation_id)
     seq = conversation["next_turn_seq"]
     place = (
@@ -121,6 +135,7 @@ async def create_turn(
     )
     first = {"turn_id": turn_id, "conversation_id": conversation_id, "status": "requested"}
     await insert_events(sql, turn_id, 0, [("status", first)])
+    await remember(sql, tenant, conversation_id, idempotency_key, turn_id)
     await sql.emit(TurnRequested(tenant, conversation_id, turn_id, reply_partition))
     return await load_turn(sql, tenant, turn_id)
 

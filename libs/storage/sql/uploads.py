@@ -7,14 +7,16 @@ from typing import Any
 
 from sqlalchemy import RowMapping, insert, select
 
-from libs.kernel import SluiceError, now_us
+from libs.kernel import now_us
 from libs.storage.keys import original_key
 from libs.storage.sql.document_events import lane_of, uploaded_event
 from libs.storage.sql.document_states import DocumentState
-from libs.storage.sql.documents import load, note, start_generation
-from libs.storage.sql.tables import documents, idempotency_keys
+from libs.storage.sql.documents import find, load, note, start_generation
+from libs.storage.sql.idempotency import ReusedKeyError, made_before, remember
+from libs.storage.sql.tables import documents
 from libs.storage.sql.work import UnitOfWork
 
+KEY_SCOPE = "documents"
 RESTARTS = frozenset({DocumentState.FAILED, DocumentState.CANCELLED})
 
 
@@ -39,10 +41,6 @@ class Outcome(StrEnum):
     KNOWN = "known"
 
 
-class ReusedKeyError(SluiceError):
-    """An Idempotency-Key came back with another file."""
-
-
 async def take_in(
     sql: UnitOfWork, tenant: str, file: StoredFile, *, idempotency_key: str | None = None
 ) -> tuple[RowMapping, Outcome]:
@@ -54,32 +52,15 @@ async def take_in(
 
     Raises: ReusedKeyError; ConflictError: somebody was faster, try again.
     """
-    if idempotency_key is not None:
-        replayed = await _replayed(sql, tenant, idempotency_key)
-        if replayed is not None:
-            if replayed["sha256"] != file.sha256:
-                raise ReusedKeyError("this Idempotency-Key was used for another file")
-            return replayed, Outcome.KNOWN
+    known_id = await made_before(sql, tenant, KEY_SCOPE, idempotency_key)
+    replayed = await find(sql, tenant, known_id) if known_id else None
+    if replayed is not None:
+        if replayed["sha256"] != file.sha256:
+            raise ReusedKeyError("this Idempotency-Key was used for another file")
+        return replayed, Outcome.KNOWN
     row, outcome = await _create_or_find(sql, tenant, file)
-    if idempotency_key is not None:
-        await sql.execute(
-            insert(idempotency_keys).values(
-                tenant=tenant, key=idempotency_key, document_id=row["id"], created_at=now_us()
-            )
-        )
+    await remember(sql, tenant, KEY_SCOPE, idempotency_key, row["id"])
     return row, outcome
-
-
-async def _replayed(sql: UnitOfWork, tenant: str, key: str) -> RowMapping | None:
-    return await sql.first(
-        select(documents)
-        .join(idempotency_keys, idempotency_keys.c.document_id == documents.c.id)
-        .where(
-            idempotency_keys.c.tenant == tenant,
-            idempotency_keys.c.key == key,
-            documents.c.tenant == tenant,
-        )
-    )
 
 
 async def _create_or_find(

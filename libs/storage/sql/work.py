@@ -2,19 +2,21 @@
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import Any, TypeVar
 
 from sqlalchemy import Executable, RowMapping, UpdateBase, event, insert
 from sqlalchemy.engine import CursorResult
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine, create_async_engine
 
 from libs.contracts import Event, OutgoingRecord, to_record
-from libs.kernel import PermanentError, TransientError, new_id, now_us
+from libs.kernel import ConflictError, PermanentError, TransientError, new_id, now_us
 from libs.storage.sql.failures import sql_errors
 from libs.storage.sql.tables import metadata, outbox
+
+T = TypeVar("T")
 
 # How long the committing process alone may send a new outbox row; then the sweep takes it.
 FIRST_CLAIM_US = 10_000_000
@@ -122,6 +124,18 @@ class Database:
             yield unit
         if unit.outbox_rows and self.after_commit is not None:
             await self.after_commit(unit.outbox_rows)
+
+    async def repeated(self, unit: Callable[[UnitOfWork], Awaitable[T]], *, tries: int = 5) -> T:
+        """Run `unit` as a unit of work, anew when another writer was faster.
+
+        Raises: ConflictError when it lost every try, so it will go on losing.
+        """
+        for _ in range(tries - 1):
+            with suppress(ConflictError):
+                async with self.work() as sql:
+                    return await unit(sql)
+        async with self.work() as sql:
+            return await unit(sql)
 
     @asynccontextmanager
     async def reading(self) -> AsyncIterator[UnitOfWork]:

@@ -6,13 +6,13 @@ from fastapi import APIRouter, Header, status
 from fastapi.responses import Response
 
 from libs.storage.sql import turns
-from libs.web import Reader, problems, while_valid
+from libs.web import Reader, problems
 from libs.web.sse import last_event_id as seq_of
-from services.gateway.answers import shown
+from services.gateway.answers import shown, streamed
 from services.gateway.cancelling import cancel
 from services.gateway.deps import GatewayDep
 from services.gateway.schemas import TurnOut
-from services.gateway.streaming import EventStream, frames
+from services.gateway.streaming import EventStream
 
 router = APIRouter(prefix="/v1/turns", tags=["turns"])
 
@@ -36,19 +36,7 @@ async def follow_turn(
     last_event_id: Annotated[str, Header()] = "",
 ) -> Response:
     """The turn's events after `Last-Event-ID`: first those that are stored, then live."""
-    after = seq_of(last_event_id)
-    async with gateway.db.reading() as sql:
-        turn = await turns.load_turn(sql, caller.tenant, turn_id)
-        newest = await turns.last_seq(sql, turn_id)
-    if turn["state"] in turns.FINAL_STATES and after >= newest:
-        return Response(status_code=status.HTTP_204_NO_CONTENT)  # an EventSource stops at this
-    events = gateway.replies.follow(
-        caller.tenant,
-        turn_id,
-        min(after, newest),
-        heartbeat_s=gateway.settings.heartbeat_s,
-    )
-    return EventStream(while_valid(frames(events), gateway.db, caller))
+    return await streamed(gateway, caller, turn_id, seq_of(last_event_id))
 
 
 @router.delete("/{turn_id}", status_code=status.HTTP_202_ACCEPTED, responses=problems(404))

@@ -19,7 +19,8 @@ from starlette.requests import Request
 
 from libs.kernel import ConflictError, Principal, TransientError, new_id
 from libs.storage.keys import document_prefix, original_key
-from libs.storage.sql.uploads import Outcome, ReusedKeyError, StoredFile, take_in
+from libs.storage.sql.idempotency import ReusedKeyError
+from libs.storage.sql.uploads import Outcome, StoredFile, take_in
 from libs.web import clean_name, invalid, too_large
 from libs.web.multipart import MultipartReader, Part
 from services.ingest.api.deps import Ingest

@@ -8,7 +8,7 @@ from libs.kernel import Principal
 from libs.storage.sql import documents, pages
 from libs.storage.sql.document_states import FINAL
 from libs.storage.sql.uploads import Outcome
-from libs.web import Member, Reader, problems, while_valid
+from libs.web import IdempotencyKey, Member, Reader, problems, while_valid
 from libs.web.sse import last_event_id, stream
 from services.ingest.api import planning, progress, resuming, views
 from services.ingest.api.cursors import cursor_of, position
@@ -45,9 +45,6 @@ _FORM: dict[str, Any] = {
         },
     }
 }
-IdempotencyKey = Annotated[
-    str | None, Header(min_length=1, max_length=191, pattern=r"^[\x21-\x7e]+$")
-]
 
 
 @router.post(

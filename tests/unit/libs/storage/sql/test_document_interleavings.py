@@ -26,8 +26,9 @@ from libs.storage.sql import UnitOfWork, open_database
 from libs.storage.sql import documents as repo
 from libs.storage.sql.document_events import pending_event
 from libs.storage.sql.document_states import DocumentState
+from libs.storage.sql.idempotency import ReusedKeyError
 from libs.storage.sql.tables import document_timeline, documents, outbox
-from libs.storage.sql.uploads import ReusedKeyError, StoredFile, take_in
+from libs.storage.sql.uploads import StoredFile, take_in
 
 TENANT = "acme"
 STAGES = 4  # a document needs at most so many deliveries from any state to a final one

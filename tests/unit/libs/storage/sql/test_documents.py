@@ -17,8 +17,9 @@ from libs.contracts import (
 from libs.kernel import ConflictError, NotFoundError, new_id
 from libs.storage.sql import Database, open_database
 from libs.storage.sql import documents as repo
+from libs.storage.sql.idempotency import ReusedKeyError
 from libs.storage.sql.tables import outbox
-from libs.storage.sql.uploads import Outcome, ReusedKeyError, StoredFile, take_in
+from libs.storage.sql.uploads import Outcome, StoredFile, take_in
 
 TENANT = "acme"
 

@@ -66,6 +66,16 @@ def document_table(documents: list[Json]) -> Table:
     return table
 
 
+def print_finding(finding: Json, repair: str | None) -> None:
+    """`missing-chunks  vectors  document … generation 2: 3 of 40 chunks missing, as …`."""
+    where = f"document {finding['document_id']} ({finding['tenant']})"
+    if finding["generation"] is not None:
+        where += f" generation {finding['generation']}"
+    out.print(f"{finding['kind']}  {finding['store']}  {where}: {finding['detail']}", markup=False)
+    if repair:
+        out.print(f"    → {repair}", markup=False, style="dim")
+
+
 def _shortened(text: str, length: int = 160) -> str:
     flat = " ".join(text.split())
     return flat if len(flat) <= length else flat[: length - 1] + "…"

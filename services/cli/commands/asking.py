@@ -1,0 +1,76 @@
+"""`ask` and `search`."""
+
+from typing import Annotated
+
+import typer
+
+from services.cli import render
+from services.cli.client import Client, Json
+from services.cli.errors import CliError, ExitCode
+from services.cli.running import AsJson, print_json, run
+
+
+def ask(
+    question: Annotated[str, typer.Argument(help="Your question, in any language.")],
+    conversation: Annotated[str | None, typer.Option(help="Go on with this conversation.")] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Ask a question; the answer streams, its numbered sources follow."""
+
+    async def work(client: Client) -> ExitCode:
+        number = conversation or (await client.post("/v1/conversations", {}))["id"]
+        final: Json = {}
+        last = ""
+        async for kind, data in client.stream(
+            f"/v1/conversations/{number}/turns", {"text": _text(question)}
+        ):
+            last, final = kind, data
+            if as_json:
+                continue
+            if kind == "delta":
+                print(data["text"], end="", flush=True)
+            elif kind == "restarted":
+                print("\n[the answer starts again]\n")
+        if last not in {"done", "error"}:
+            raise CliError("the stream ended before the answer did", ExitCode.UNREACHABLE)
+        return _finish(last, final, number, as_json=as_json)
+
+    run(work)
+
+
+def _finish(kind: str, final: Json, conversation: str, *, as_json: bool) -> ExitCode:
+    if as_json:
+        print_json({"conversation_id": conversation, **final})
+    elif kind == "done":
+        print()
+        render.print_sources(final.get("citations", []))
+        render.err.print(f"(conversation {conversation})", markup=False, style="dim")
+    if kind == "error":
+        why = final.get("error") or {}
+        raise CliError(str(why.get("detail") or why.get("reason") or "it failed"), ExitCode.FAILED)
+    if final.get("state") == "cancelled":
+        raise CliError("the turn was cancelled", ExitCode.FAILED)
+    return ExitCode.DECLINED if final.get("declined") else ExitCode.OK
+
+
+def search(
+    query: Annotated[str, typer.Argument(help="What to look for.")],
+    top_k: Annotated[int, typer.Option(min=1, max=100, help="How many hits.")] = 5,
+    as_json: AsJson = False,
+) -> None:
+    """Search the documents and show why each hit stands where it stands."""
+
+    async def work(client: Client) -> ExitCode:
+        found = await client.post("/v1/search", {"query": _text(query), "top_k": top_k})
+        if as_json:
+            print_json(found)
+        else:
+            render.print_hits(found["hits"])
+        return ExitCode.OK if found["hits"] else ExitCode.FAILED
+
+    run(work)
+
+
+def _text(argument: str) -> str:
+    """An argument as Unicode: bytes of another encoding cannot be sent."""
+    return argument.encode("utf-8", "replace").decode()

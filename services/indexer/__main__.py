@@ -6,15 +6,17 @@ from contextlib import suppress
 import structlog
 
 from libs.eventbus import FlowPolicy, Policies
-from libs.kernel import TransientError
+from libs.kernel import TransientError, now_us
 from libs.service.process import Platform, open_platform
 from libs.service.process import run as run_process
+from libs.service.regularly import regularly
 from libs.service.search import SearchStack, open_search
 from libs.storage.objects import DiskObjectStore
 from libs.storage.sql.active_index import ActiveIndex
 from services.indexer.deps import Deps
 from services.indexer.handlers import subscriptions
 from services.indexer.settings import IndexerSettings
+from services.indexer.stale_rows import sweep
 from services.indexer.startup import prepare
 
 log = structlog.get_logger(__name__)
@@ -40,12 +42,24 @@ async def main(settings: IndexerSettings) -> None:
             keywords=search.keywords,
             active=active,
         )
-        await platform.consume(
-            subscriptions(deps),
-            group_id="indexer",
-            lanes=("", "urgent"),
-            policies=Policies(flow=FLOW),
-        )
+        age_us = int(settings.stale_age_s * 1e6)
+        async with asyncio.TaskGroup() as tasks:
+            tasks.create_task(
+                platform.consume(
+                    subscriptions(deps),
+                    group_id="indexer",
+                    lanes=("", "urgent"),
+                    policies=Policies(flow=FLOW),
+                )
+            )
+            tasks.create_task(
+                regularly(
+                    lambda: sweep(deps, failed_before_us=now_us() - age_us),
+                    "stale rows",
+                    interval_s=settings.stale_sweep_s,
+                    stop=platform.stopping,
+                )
+            )
 
 
 async def _prepared(platform: Platform, search: SearchStack) -> ActiveIndex | None:

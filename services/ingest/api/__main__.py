@@ -2,12 +2,14 @@
 
 import asyncio
 
+from libs.kernel import now_us
 from libs.service.process import open_platform, serve_http
 from libs.service.process import run as run_process
+from libs.service.regularly import regularly
 from libs.storage.objects import DiskObjectStore
 from services.ingest.api.app import create_app
 from services.ingest.api.deps import Ingest
-from services.ingest.api.orphans import sweep_regularly
+from services.ingest.api.orphans import sweep
 from services.ingest.api.settings import IngestApiSettings
 from services.ingest.api.unfinished import DELETIONS, PIPELINE
 
@@ -29,11 +31,11 @@ async def main(settings: IngestApiSettings) -> None:
             )
         )
         tasks.create_task(platform.reconcile(PIPELINE, DELETIONS))
+        age_us = int(settings.orphan_age_s * 1e6)
         tasks.create_task(
-            sweep_regularly(
-                platform.db,
-                objects,
-                age_s=settings.orphan_age_s,
+            regularly(
+                lambda: sweep(platform.db, objects, before_us=now_us() - age_us),
+                "orphans",
                 interval_s=settings.orphan_sweep_s,
                 stop=platform.stopping,
             )

@@ -1,14 +1,11 @@
 """Objects that no document refers to: what crashes and overtaken generations left behind."""
 
-import asyncio
 from collections import defaultdict
 from collections.abc import Sequence
-from contextlib import suppress
 
 import structlog
 from sqlalchemy import RowMapping
 
-from libs.kernel import TransientError, now_us
 from libs.storage.keys import document_prefix, generation_prefix
 from libs.storage.ports import ObjectStore
 from libs.storage.sql import Database, pages
@@ -17,20 +14,6 @@ log = structlog.get_logger(__name__)
 
 _BATCH = 200
 Owner = tuple[str, str]  # tenant and document id
-
-
-async def sweep_regularly(
-    db: Database, objects: ObjectStore, *, age_s: float, interval_s: float, stop: asyncio.Event
-) -> None:
-    """Sweep until `stop` is set; a store that is away is tried again at the next interval."""
-    while not stop.is_set():
-        with suppress(TimeoutError):
-            await asyncio.wait_for(stop.wait(), interval_s)
-            return
-        try:
-            await sweep(db, objects, before_us=now_us() - int(age_s * 1e6))
-        except TransientError as exc:
-            log.warning("orphan_sweep_failed", error=str(exc))
 
 
 async def sweep(db: Database, objects: ObjectStore, *, before_us: int) -> int:

@@ -1,5 +1,8 @@
 """The chunker process."""
 
+import asyncio
+
+from libs.contracts import DocumentControl
 from libs.service.process import open_platform
 from libs.service.process import run as run_process
 from libs.storage.objects import DiskObjectStore
@@ -10,7 +13,11 @@ from services.chunker.settings import ChunkerSettings
 async def main(settings: ChunkerSettings) -> None:
     async with open_platform(settings, "chunker") as platform:
         deps = Deps(platform.db, DiskObjectStore(settings.objects_dir))
-        await platform.consume(subscriptions(deps), group_id="chunker", lanes=("", "urgent"))
+        async with asyncio.TaskGroup() as tasks:
+            tasks.create_task(platform.listen(DocumentControl, deps.watch.on_control))
+            tasks.create_task(
+                platform.consume(subscriptions(deps), group_id="chunker", lanes=("", "urgent"))
+            )
 
 
 def run() -> None:

@@ -1,17 +1,21 @@
 """What the chunker does with a parsed document."""
 
 import asyncio
-from dataclasses import dataclass
+import threading
+from dataclasses import dataclass, field
 from functools import partial
+
+from sqlalchemy import RowMapping
 
 from libs.contracts import DocumentChunked, DocumentParsed
 from libs.documents.model import ParsedDocument
 from libs.documents.serialise import DocumentFiles, load_document
 from libs.eventbus import Subscriptions
 from libs.kernel import NotFoundError, PermanentError, TransientError
+from libs.service.document_watch import DocumentWatch
 from libs.service.failures import failing
 from libs.storage.ports import ObjectStore
-from libs.storage.sql import Database, UnitOfWork, chunks, documents
+from libs.storage.sql import Database, chunks, documents
 from libs.storage.sql.document_states import MISSING_PARSE, DocumentState
 from services.chunker.domain.chunking import ChunkSet, chunk_document
 from services.chunker.domain.plan import (
@@ -30,6 +34,7 @@ CHUNKS_PER_UNIT = 1000
 class Deps:
     db: Database
     objects: ObjectStore
+    watch: DocumentWatch = field(default_factory=DocumentWatch)
 
 
 async def chunk(event: DocumentParsed, deps: Deps) -> None:
@@ -40,15 +45,14 @@ async def chunk(event: DocumentParsed, deps: Deps) -> None:
     state, if the set is whole, so a half-written set is never announced.
     """
     async with deps.db.reading() as sql:
-        if not await _is_due(event, sql):
-            return
-        row = await documents.load(sql, event.tenant, event.document_id)
-    document = await _load(event, deps)
-    wanted = requested_fields(row["plan"])
-    plan, made = await asyncio.to_thread(_chunk, document, wanted, event)
-    if not made.children:
-        raise PermanentError("empty", "The document has no text that could be searched.")
-    await _store(event, made, plan_record(plan, wanted), deps)
+        row = await documents.find(sql, event.tenant, event.document_id)
+    if row is None or not _waits(event, row):
+        return
+    made = await deps.watch.while_due(
+        event.document_id, _made(event, row, deps), partial(_is_due, event, deps)
+    )
+    if made is not None:
+        await _store(event, *made, deps)
 
 
 def subscriptions(deps: Deps) -> Subscriptions:
@@ -68,11 +72,31 @@ async def _load(event: DocumentParsed, deps: Deps) -> ParsedDocument:
     return await asyncio.to_thread(load_document, DocumentFiles(model, text))
 
 
+async def _made(
+    event: DocumentParsed, row: RowMapping, deps: Deps
+) -> tuple[ChunkSet, dict[str, object]]:
+    """The chunks, and the record of the plan they were made by. Stops when it is cancelled."""
+    document = await _load(event, deps)
+    wanted = requested_fields(row["plan"])
+    stop = threading.Event()
+    try:
+        plan, made = await asyncio.to_thread(_chunk, document, wanted, event, stop)
+    finally:
+        stop.set()
+    if not made.children:
+        raise PermanentError("empty", "The document has no text that could be searched.")
+    return made, plan_record(plan, wanted)
+
+
 def _chunk(
-    document: ParsedDocument, wanted: dict[str, object], event: DocumentParsed
+    document: ParsedDocument,
+    wanted: dict[str, object],
+    event: DocumentParsed,
+    stop: threading.Event,
 ) -> tuple[ChunkPlan, ChunkSet]:
     plan = override_plan(recommend_plan(profile_of(document)), wanted)
-    return plan, chunk_document(document, plan, event.document_id, event.generation)
+    of = (event.document_id, event.generation)
+    return plan, chunk_document(document, plan, *of, stopped=stop.is_set)
 
 
 async def _store(
@@ -86,7 +110,9 @@ async def _store(
     while len(pending) > CHUNKS_PER_UNIT:
         batch, pending = pending[:CHUNKS_PER_UNIT], pending[CHUNKS_PER_UNIT:]
         async with deps.db.work() as sql:
-            if not await _is_due(event, sql):
+            # Locked: chunks of a generation that nobody wants any more would stay for good.
+            row = await documents.find(sql, event.tenant, event.document_id, lock=True)
+            if not _waits(event, row):
                 return
             await chunks.add(sql, *of, batch)
     counts = {"parents": len(made.parents), "chunks": len(made.children)}
@@ -117,10 +143,15 @@ async def _store(
         )
 
 
-async def _is_due(event: DocumentParsed, sql: UnitOfWork) -> bool:
+async def _is_due(event: DocumentParsed, deps: Deps) -> bool:
+    async with deps.db.reading() as sql:
+        return _waits(event, await documents.find(sql, event.tenant, event.document_id))
+
+
+def _waits(event: DocumentParsed, row: RowMapping | None) -> bool:
     """Whether the generation still waits for its chunks."""
-    of = (event.tenant, event.document_id, event.generation)
-    if not await documents.is_current(sql, *of):
-        return False
-    row = await documents.load(sql, event.tenant, event.document_id)
-    return bool(row["state"] == DocumentState.PARSED)
+    return (
+        row is not None
+        and row["generation"] == event.generation
+        and row["state"] == DocumentState.PARSED
+    )

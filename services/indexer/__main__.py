@@ -5,6 +5,7 @@ from contextlib import suppress
 
 import structlog
 
+from libs.contracts import DocumentControl
 from libs.eventbus import FlowPolicy, Policies
 from libs.kernel import TransientError, now_us
 from libs.service.process import Platform, open_platform
@@ -44,6 +45,7 @@ async def main(settings: IndexerSettings) -> None:
         )
         age_us = int(settings.stale_age_s * 1e6)
         async with asyncio.TaskGroup() as tasks:
+            tasks.create_task(platform.listen(DocumentControl, deps.watch.on_control))
             tasks.create_task(
                 platform.consume(
                     subscriptions(deps),

@@ -3,6 +3,7 @@
 from dataclasses import dataclass, field
 
 from libs.models.ports import Embedder
+from libs.service.document_watch import DocumentWatch
 from libs.storage.ports import KeywordIndex, ObjectStore, VectorIndex
 from libs.storage.sql import Database
 from libs.storage.sql.active_index import ActiveIndex
@@ -18,4 +19,4 @@ class Deps:
     keywords: KeywordIndex
     active: ActiveIndex
     precedence: Precedence = field(default_factory=Precedence)
-    cancel_check_s: float = 1.0  # how often running work asks whether it still matters
+    watch: DocumentWatch = field(default_factory=DocumentWatch)

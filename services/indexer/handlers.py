@@ -23,8 +23,8 @@ async def index(event: DocumentChunked, deps: Deps) -> None:
     """Make a generation searchable in one step, then remove the older ones.
 
     Repeats are harmless: row ids carry the generation, the state is compared and set, and a
-    removal finds nothing the second time. Work that no longer matters stops within
-    `cancel_check_s` and takes back what it wrote.
+    removal finds nothing the second time. Work that no longer matters stops soon and takes back
+    what it wrote.
     """
     standing = await standing_of(event, deps)
     if standing is Standing.DUE:

@@ -10,7 +10,6 @@ from libs.contracts import DocumentChunked
 from libs.documents.model import Chunk
 from libs.kernel import PermanentError
 from libs.observability.metrics import EMBEDDED_PASSAGES, STAGE_SECONDS
-from libs.service.due import while_due
 from libs.storage.sql import chunks, documents
 from libs.storage.sql.document_states import DocumentState
 from services.indexer.deps import Deps
@@ -53,11 +52,15 @@ async def write(event: DocumentChunked, deps: Deps, *, urgent: bool) -> RowMappi
     async def is_due() -> bool:
         return await standing_of(event, deps) is Standing.DUE
 
-    for batch in batches(children, BATCH):
-        work = _write_batch(event, deps, batch, domain=row["domain"], urgent=urgent)
-        if not await while_due(work, is_due, check_s=deps.cancel_check_s):
-            return None
-    return row
+    async def all_batches() -> bool:
+        for batch in batches(children, BATCH):
+            if not await is_due():
+                return False
+            await _write_batch(event, deps, batch, domain=row["domain"], urgent=urgent)
+        return True
+
+    whole = await deps.watch.while_due(event.document_id, all_batches(), is_due)
+    return row if whole else None
 
 
 def _standing(event: DocumentChunked, row: RowMapping | None) -> Standing:
@@ -77,7 +80,7 @@ def _standing(event: DocumentChunked, row: RowMapping | None) -> Standing:
 
 async def _write_batch(
     event: DocumentChunked, deps: Deps, batch: Sequence[Chunk], *, domain: str, urgent: bool
-) -> bool:
+) -> None:
     await deps.precedence.turn(urgent=urgent)
     with STAGE_SECONDS.labels("embed").time():
         vectors = await deps.embedder.embed_passages([searchable_text(chunk) for chunk in batch])
@@ -98,4 +101,3 @@ async def _write_batch(
             deps.vectors.upsert(deps.active.vector_collection, rows),
             deps.keywords.upsert(deps.active.keyword_index, rows),
         )
-    return True

@@ -21,7 +21,6 @@ FINAL = frozenset({_S.INDEXED, _S.FAILED, _S.CANCELLED, _S.DELETED})  # nothing 
 STARTS_FROM = {"parse": _S.UPLOADED, "chunk": _S.PARSED, "index": _S.CHUNKED}
 # The reason of a chunk stage that found no parse in the object store: only a new parse helps.
 MISSING_PARSE = "missing-parse"
-ABANDONED = frozenset({_S.FAILED, _S.CANCELLED, _S.DELETED})  # events of it are dropped
 
 # Within one generation.
 _NEXT: dict[DocumentState, frozenset[DocumentState]] = {

@@ -14,7 +14,7 @@ from libs.storage.sql.document_ends import cancel, fail, purge, tombstone
 from libs.storage.sql.document_events import URGENT, lane_of, uploaded_event
 from libs.storage.sql.document_rows import change, find, is_document, load, note, timeline
 from libs.storage.sql.document_starts import resume, start_generation
-from libs.storage.sql.document_states import ABANDONED, DocumentState, may_follow
+from libs.storage.sql.document_states import DocumentState, may_follow
 from libs.storage.sql.tables import documents
 from libs.storage.sql.work import UnitOfWork
 
@@ -25,7 +25,6 @@ __all__ = [
     "cancel",
     "fail",
     "find",
-    "is_current",
     "lane_of",
     "load",
     "note",
@@ -37,12 +36,6 @@ __all__ = [
     "tombstone",
     "uploaded_event",
 ]
-
-
-async def is_current(sql: UnitOfWork, tenant: str, document_id: str, generation: int) -> bool:
-    """Whether work on this generation still matters: the newest, not failed, cancelled, deleted."""
-    row = await find(sql, tenant, document_id)
-    return row is not None and row["generation"] == generation and row["state"] not in ABANDONED
 
 
 async def advance(

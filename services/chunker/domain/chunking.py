@@ -1,6 +1,6 @@
 """A parsed document as parents (to answer from) and children (to find)."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from libs.documents.model import BlockKind, Chunk, ParsedDocument
@@ -20,14 +20,22 @@ class ChunkSet:
 
 
 def chunk_document(
-    document: ParsedDocument, plan: ChunkPlan, document_id: str, generation: int
+    document: ParsedDocument,
+    plan: ChunkPlan,
+    document_id: str,
+    generation: int,
+    *,
+    stopped: Callable[[], bool] = lambda: False,
 ) -> ChunkSet:
     """Cut a document by its plan; the same input gives the same chunks with the same ids.
 
-    Linear in the length of the text. Children lie inside their parent.
+    Linear in the length of the text. Children lie inside their parent. Once `stopped` says so
+    nobody wants the chunks any more, and what is returned is not whole.
     """
     chunks = ChunkSet([], [])
     for ordinal, parent in enumerate(_parents(document, plan)):
+        if stopped():
+            break
         parent_id = chunk_id(document_id, generation, ordinal, parent=True)
         chunks.parents.append(_chunk(document.text, parent, parent_id, ordinal, None))
         for child in _children(document.text, parent, plan):

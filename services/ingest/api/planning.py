@@ -5,9 +5,10 @@ from typing import Any
 
 from sqlalchemy import RowMapping
 
+from libs.kernel import NotFoundError
 from libs.storage.keys import parsed_key, text_key
 from libs.storage.sql import UnitOfWork, documents
-from libs.storage.sql.document_events import lane_of, pending_event
+from libs.storage.sql.document_events import lane_of, pending_event, uploaded_event
 from libs.storage.sql.document_states import DocumentState
 from services.ingest.api.deps import Ingest
 from services.ingest.api.parses import is_stored
@@ -43,7 +44,12 @@ async def override(
         )
     if source is None:
         return started
-    await _copy_parse(ingest, started, source)
+    try:
+        await _copy_parse(ingest, started, source)
+    except NotFoundError:  # a newer generation or a late writer removed it in between
+        async with ingest.db.work() as sql:
+            await sql.emit(uploaded_event(started), lane=lane_of(started["priority"]))
+        return started
     async with ingest.db.work() as sql:
         return await _announce(sql, started, _parse_counts(history, source))
 

@@ -1,5 +1,8 @@
 """The parser process."""
 
+import asyncio
+
+from libs.contracts import DocumentControl
 from libs.service.process import open_platform
 from libs.service.process import run as run_process
 from libs.storage.objects import DiskObjectStore
@@ -16,7 +19,11 @@ async def main(settings: ParserSettings) -> None:
         objects = DiskObjectStore(settings.objects_dir)
         await objects.sweep()
         deps = Deps(platform.db, objects, pool)
-        await platform.consume(subscriptions(deps), group_id="parser", lanes=("", "urgent"))
+        async with asyncio.TaskGroup() as tasks:
+            tasks.create_task(platform.listen(DocumentControl, deps.watch.on_control))
+            tasks.create_task(
+                platform.consume(subscriptions(deps), group_id="parser", lanes=("", "urgent"))
+            )
 
 
 def run() -> None:

@@ -1,19 +1,17 @@
 """What the parser does with an uploaded document."""
 
-import asyncio
-import contextlib
-from collections.abc import Coroutine
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
-from typing import Any
 
 import structlog
+from sqlalchemy import RowMapping
 
 from libs.contracts import DocumentParsed, DocumentUploaded
 from libs.eventbus.subscriptions import Subscriptions
 from libs.kernel import NotFoundError, PermanentError
+from libs.service.document_watch import DocumentWatch
 from libs.service.failures import failing
-from libs.storage.keys import parsed_key, text_key
+from libs.storage.keys import generation_prefix, parsed_key, text_key
 from libs.storage.ports import ObjectStore
 from libs.storage.sql import Database, documents
 from libs.storage.sql.document_states import DocumentState
@@ -27,14 +25,14 @@ class Deps:
     db: Database
     objects: ObjectStore
     parser: DocumentParser
-    cancel_check_s: float = 1.0  # how often a running parse asks whether it still matters
+    watch: DocumentWatch = field(default_factory=DocumentWatch)
 
 
 async def parse(event: DocumentUploaded, deps: Deps) -> None:
     """Store the text and the document model of a generation and announce them.
 
     Repeats are harmless: the keys carry the generation, the state is compared and set. Work that
-    was cancelled, deleted or overtaken by a newer generation stops within `cancel_check_s`.
+    was cancelled, deleted or overtaken by a newer generation stops soon and leaves no files.
     """
     if not await _is_due(event, deps):
         return
@@ -42,8 +40,10 @@ async def parse(event: DocumentUploaded, deps: Deps) -> None:
         event.name, event.media_type, event.size_bytes, bool(documents.lane_of(event.priority))
     )
     try:
-        parsed = await _while_due(
-            event, deps, deps.parser.parse(deps.objects.stream(event.object_key), request)
+        parsed = await deps.watch.while_due(
+            event.document_id,
+            deps.parser.parse(deps.objects.stream(event.object_key), request),
+            partial(_is_due, event, deps),
         )
     except NotFoundError as exc:
         raise PermanentError(
@@ -54,7 +54,8 @@ async def parse(event: DocumentUploaded, deps: Deps) -> None:
     of = (event.tenant, event.document_id, event.generation)
     await deps.objects.put(text_key(*of), parsed.files.text)
     await deps.objects.put(parsed_key(*of), parsed.files.document)
-    await _announce(event, parsed, deps)
+    if not await _announce(event, parsed, deps):
+        await _take_back_unless_used(event, deps)
 
 
 def subscriptions(deps: Deps) -> Subscriptions:
@@ -63,7 +64,8 @@ def subscriptions(deps: Deps) -> Subscriptions:
     )
 
 
-async def _announce(event: DocumentUploaded, parsed: Parsed, deps: Deps) -> None:
+async def _announce(event: DocumentUploaded, parsed: Parsed, deps: Deps) -> bool:
+    """Make the generation `parsed`; False: nobody waits for that (any more)."""
     of = (event.tenant, event.document_id, event.generation)
     counts = {
         "chars": parsed.char_count,
@@ -92,31 +94,33 @@ async def _announce(event: DocumentUploaded, parsed: Parsed, deps: Deps) -> None
                 ),
                 lane=documents.lane_of(event.priority),
             )
-
-
-async def _while_due(
-    event: DocumentUploaded, deps: Deps, work: Coroutine[Any, Any, Parsed]
-) -> Parsed | None:
-    """The work's result; None, with the work cancelled, once nobody waits for it any more."""
-    task = asyncio.create_task(work)
-    try:
-        while not task.done():
-            await asyncio.wait({task}, timeout=deps.cancel_check_s)
-            if not task.done() and not await _is_due(event, deps):
-                log.info("parse_cancelled", document_id=event.document_id)
-                return None
-        return task.result()
-    finally:
-        task.cancel()
-        with contextlib.suppress(asyncio.CancelledError, Exception):
-            await task
+    return advanced
 
 
 async def _is_due(event: DocumentUploaded, deps: Deps) -> bool:
     """Whether the generation still waits to be parsed."""
-    of = (event.tenant, event.document_id, event.generation)
     async with deps.db.reading() as sql:
-        if not await documents.is_current(sql, *of):
-            return False
-        row = await documents.load(sql, event.tenant, event.document_id)
-    return bool(row["state"] == DocumentState.UPLOADED)
+        row = await documents.find(sql, event.tenant, event.document_id)
+    return _waits(event, row)
+
+
+def _waits(event: DocumentUploaded, row: RowMapping | None) -> bool:
+    return (
+        row is not None
+        and row["generation"] == event.generation
+        and row["state"] == DocumentState.UPLOADED
+    )
+
+
+async def _take_back_unless_used(event: DocumentUploaded, deps: Deps) -> None:
+    """Remove the files of a parse that came too late: nobody will ever read them."""
+    async with deps.db.reading() as sql:
+        row = await documents.find(sql, event.tenant, event.document_id)
+    if row is not None and row["generation"] == event.generation:
+        if row["state"] not in {DocumentState.CANCELLED, DocumentState.DELETED}:
+            return
+    elif row is not None and row["active_generation"] == event.generation:
+        return
+    prefix = generation_prefix(event.tenant, event.document_id, event.generation)
+    await deps.objects.delete_prefix(prefix)
+    log.info("late_parse_dropped", document_id=event.document_id, generation=event.generation)

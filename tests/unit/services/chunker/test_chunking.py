@@ -213,3 +213,10 @@ def test_sizes_left_open_give_way(
 def test_a_plan_nobody_could_follow_is_refused(wanted: dict[str, object]) -> None:
     with pytest.raises(PermanentError, match="bad-plan"):
         override_plan(PLAN, wanted)
+
+
+def test_a_stopped_cut_ends_early() -> None:
+    document = plain("一段普通的文字。\n\n" * 500)
+    asked = iter([False, False, True])
+    made = chunk_document(document, PLAN, "d", 1, stopped=lambda: next(asked))
+    assert [parent.ordinal for parent in made.parents] == [0, 1]

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from libs.contracts import DocumentChunked, DocumentDeleted, DocumentFailed, DocumentIndexed
 from libs.eventbus import Policies, RetryPolicy
 from libs.eventbus.testing import InMemoryBus
+from libs.service.document_watch import DocumentWatch
 from libs.storage.sql import chunks, documents
 from services.indexer.deps import Deps
 from services.indexer.domain import Precedence
@@ -30,9 +31,11 @@ class HeldEmbedder(FakeEmbedder):
         self.asked = asyncio.Event()
         self.go = asyncio.Event()
         self.go.set()
+        self.calls = 0
 
     async def embed_passages(self, texts: Sequence[str]) -> NDArray[np.float32]:
         self.asked.set()
+        self.calls += 1
         await self.go.wait()
         return await super().embed_passages(texts)
 
@@ -78,7 +81,14 @@ async def world(tmp_path: Path) -> AsyncIterator[World]:
         library = await Library(db, embedder, vectors, keywords).open()
         objects = FakeObjectStore()
         deps = Deps(
-            db, objects, embedder, vectors, keywords, ACTIVE, Precedence(), cancel_check_s=0.01
+            db,
+            objects,
+            embedder,
+            vectors,
+            keywords,
+            ACTIVE,
+            Precedence(),
+            DocumentWatch(check_s=0.01),
         )
         policies = Policies(retry=RetryPolicy(max_attempts=3, base_delay_s=1.0))
         bus = InMemoryBus(db, subscriptions(deps), policies=policies)
@@ -142,6 +152,46 @@ async def test_work_that_no_longer_matters_stops_at_once_and_takes_back_its_rows
     assert await world.rows() == (0, 0)
     assert await world.chunk_count(1) == 0
     assert world.bus.published == []
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [{"state": "cancelled"}, {"state": "deleted"}, {"state": "uploaded", "generation": 2}],
+)
+async def test_what_nobody_waits_for_takes_no_embedding_time(
+    world: World, changes: dict[str, object]
+) -> None:
+    event = await world.chunked()
+    await world.library.change("d", **changes)
+    await world.bus.deliver(event)
+    assert world.embedder.calls == 0
+    assert await world.chunk_count(1) == 0
+
+
+async def test_a_cancel_between_batches_takes_no_more_embedding_time(world: World) -> None:
+    event = await world.chunked()
+    world.embedder.go.clear()
+    work = asyncio.create_task(world.bus.deliver(event))
+    await world.embedder.asked.wait()
+    async with world.library.db.work() as sql:
+        await documents.cancel(sql, "t", "d")
+    world.embedder.go.set()
+    await work
+    assert world.embedder.calls == 1
+    assert await world.rows() == (0, 0)
+
+
+async def test_a_cancel_while_a_retry_waits_ends_it(world: World) -> None:
+    event = await world.chunked()
+    world.vectors.away = True
+    await world.bus.deliver(event)
+    world.vectors.away = False
+    async with world.library.db.work() as sql:
+        await documents.cancel(sql, "t", "d")
+    assert await world.bus.run_due() == 1
+    assert (world.embedder.calls, world.bus.retries, world.bus.dead_letters) == (1, [], [])
+    assert await world.state() == ("cancelled", None)
+    assert await world.rows() == (0, 0)
 
 
 async def test_a_late_event_of_an_older_generation_leaves_the_newer_one_alone(

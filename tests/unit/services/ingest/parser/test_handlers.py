@@ -1,7 +1,7 @@
 """A file becomes a parsed document, is chunked, and every way to fail has its reason."""
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -11,18 +11,21 @@ from sqlalchemy import RowMapping, select
 from libs.contracts import DocumentChunked, DocumentParsed, DocumentUploaded, Event, decode
 from libs.eventbus.subscriptions import Failure
 from libs.kernel import PermanentError, new_id
+from libs.service.document_watch import DocumentWatch
 from libs.service.failures import failing
 from libs.storage.keys import original_key, text_key
 from libs.storage.objects import DiskObjectStore
-from libs.storage.sql import Database, chunks, documents, open_database
+from libs.storage.sql import Database, UnitOfWork, chunks, documents, open_database
+from libs.storage.sql.tables import documents as document_rows
 from libs.storage.sql.tables import outbox
 from libs.storage.sql.uploads import StoredFile, take_in
 from services.chunker import handlers as chunker
 from services.ingest.parser import handlers as parser
 from services.ingest.parser.ports import DocumentParser, Parsed, ParseRequest
-from tests.fakes import InProcessParser
+from tests.fakes import FakeObjectStore, InProcessParser
 
 TENANT = "acme"
+Change = Callable[[UnitOfWork, str, str], Awaitable[object]]
 HANDBOOK = (
     "# 手册\n\n## 年休假\n\n员工每年有五天年休假。\n\n| 年限 | 天数 |\n|---|---|\n| 1 年 | 5 天 |\n"
 )
@@ -43,8 +46,11 @@ class Pipeline:
             row, _ = await take_in(sql, TENANT, file)
         return documents.uploaded_event(row)
 
-    async def parse(self, event: DocumentUploaded, using: DocumentParser) -> None:
-        await parser.parse(event, parser.Deps(self.db, self.objects, using, cancel_check_s=0.01))
+    async def parse(
+        self, event: DocumentUploaded, using: DocumentParser, *, check_s: float = 0.01
+    ) -> None:
+        watch = DocumentWatch(check_s)
+        await parser.parse(event, parser.Deps(self.db, self.objects, using, watch))
 
     async def chunk(self, event: DocumentParsed) -> None:
         await chunker.chunk(event, chunker.Deps(self.db, self.objects))
@@ -195,3 +201,104 @@ async def test_cancelling_the_document_stops_a_running_parse(pipeline: Pipeline)
     await asyncio.wait_for(task, timeout=2)
     assert endless.stopped
     assert (await pipeline.row(uploaded.document_id))["state"] == "cancelled"
+
+
+class ScriptedParser(InProcessParser):
+    """Counts its work, and has something happen to the document when it is done."""
+
+    def __init__(self, db: Database, *happens: Change) -> None:
+        self.calls = 0
+        self._db = db
+        self._happens = happens
+
+    async def parse(self, source: AsyncIterator[bytes], request: ParseRequest) -> Parsed:
+        self.calls += 1
+        parsed = await super().parse(source, request)
+        await happen(self._db, self._happens)
+        return parsed
+
+
+async def happen(db: Database, changes: Sequence[Change]) -> None:
+    for change in changes:
+        async with db.work() as sql:
+            (row,) = await sql.rows(select(document_rows))
+            await change(sql, TENANT, row["id"])
+
+
+ENDS = [
+    pytest.param([documents.cancel], id="cancelled"),
+    pytest.param([documents.tombstone], id="deleted"),
+    pytest.param([documents.tombstone, documents.purge], id="purged"),
+    pytest.param([documents.start_generation], id="overtaken"),
+]
+
+
+@pytest.mark.parametrize("ends", ENDS)
+async def test_what_nobody_waits_for_is_not_parsed(
+    pipeline: Pipeline, ends: Sequence[Change]
+) -> None:
+    uploaded = await pipeline.upload(HANDBOOK.encode())
+    await happen(pipeline.db, ends)
+    counting = ScriptedParser(pipeline.db)
+    await pipeline.parse(uploaded, counting)
+    assert counting.calls == 0
+
+
+@pytest.mark.parametrize("ends", ENDS)
+async def test_a_parse_that_comes_too_late_leaves_no_files(
+    pipeline: Pipeline, ends: Sequence[Change]
+) -> None:
+    uploaded = await pipeline.upload(HANDBOOK.encode())
+    await pipeline.parse(uploaded, ScriptedParser(pipeline.db, *ends), check_s=3600)
+    assert await pipeline.objects.keys("") == [original_key(TENANT, uploaded.document_id)]
+    assert await pipeline.events(DocumentParsed) == []
+
+
+async def test_a_second_parse_of_a_generation_leaves_the_first_ones_files(
+    pipeline: Pipeline,
+) -> None:
+    uploaded = await pipeline.upload(HANDBOOK.encode())
+
+    async def first(sql: UnitOfWork, tenant: str, document_id: str) -> object:
+        expect = {"uploaded"}
+        return await documents.advance(sql, tenant, document_id, 1, expect=expect, to="parsed")
+
+    await pipeline.parse(uploaded, ScriptedParser(pipeline.db, first), check_s=3600)
+    assert await pipeline.objects.get(text_key(TENANT, uploaded.document_id, 1))
+
+
+class HeldObjects(FakeObjectStore):
+    """Lets nobody read, and says that somebody tried."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.asked = asyncio.Event()
+
+    async def get(self, key: str) -> bytes:
+        self.asked.set()
+        await asyncio.Event().wait()
+        return b""
+
+
+async def test_cancelling_the_document_stops_a_running_chunk_stage(pipeline: Pipeline) -> None:
+    uploaded = await pipeline.upload(HANDBOOK.encode())
+    await pipeline.parse(uploaded, InProcessParser())
+    held = HeldObjects()
+    deps = chunker.Deps(pipeline.db, held, DocumentWatch(0.01))
+    task = asyncio.create_task(chunker.chunk(await pipeline.last_parsed(), deps))
+    await held.asked.wait()
+    await happen(pipeline.db, [documents.cancel])
+    await asyncio.wait_for(task, 2)
+    assert await pipeline.events(DocumentChunked) == []
+
+
+@pytest.mark.parametrize("ends", ENDS)
+async def test_what_nobody_waits_for_is_not_chunked(
+    pipeline: Pipeline, ends: Sequence[Change]
+) -> None:
+    uploaded = await pipeline.upload(HANDBOOK.encode())
+    await pipeline.parse(uploaded, InProcessParser())
+    await happen(pipeline.db, ends)
+    held = HeldObjects()
+    await chunker.chunk(await pipeline.last_parsed(), chunker.Deps(pipeline.db, held))
+    assert not held.asked.is_set()

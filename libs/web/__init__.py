@@ -1,6 +1,6 @@
 """What every HTTP service shares: problems, keys, Host check, limits, streams, health."""
 
-from libs.web.app import Problem, new_app, problems
+from libs.web.app import new_app
 from libs.web.auth import (
     COOKIE,
     Admin,
@@ -13,6 +13,7 @@ from libs.web.auth import (
 from libs.web.filenames import attachment, clean_name
 from libs.web.health import Missing, health_routes
 from libs.web.idempotency import IdempotencyKey
+from libs.web.openapi import Problem, problems
 from libs.web.problems import (
     ProblemError,
     forbidden,

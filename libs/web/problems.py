@@ -92,7 +92,7 @@ def install_problems(app: FastAPI) -> None:
     """Answer every error of the app with a problem document."""
     app.add_exception_handler(HTTPException, _http)
     app.add_exception_handler(RequestValidationError, _validation)
-    app.add_exception_handler(NotFoundError, _kernel(404, "not-found"))
+    app.add_exception_handler(NotFoundError, _kernel(404, "not-found", " Check the address."))
     app.add_exception_handler(ConflictError, _kernel(409, "conflict"))
     app.add_exception_handler(ReusedKeyError, _reused_key)
     app.add_exception_handler(PermanentError, _permanent)
@@ -125,14 +125,16 @@ async def _validation(_request: Request, exc: Exception) -> JSONResponse:
         for error in exc.errors()
     ]
     if any(error["type"] == "json_invalid" for error in exc.errors()):
-        return problem(422, "malformed-json", "The body is not valid JSON.", errors=errors)
-    first = errors[0] if errors else {"field": "request", "message": "invalid"}
-    return problem(422, "invalid-request", f"{first['field']}: {first['message']}", errors=errors)
+        slug, what = "malformed-json", "The body is not valid JSON"
+    else:
+        first = errors[0] if errors else {"field": "request", "message": "invalid"}
+        slug, what = "invalid-request", f"{first['field']}: {first['message']}"
+    return problem(422, slug, f"{what}. Correct it and send it again.", errors=errors)
 
 
-def _kernel(status: int, slug: str) -> Any:
+def _kernel(status: int, slug: str, advice: str = "") -> Any:
     async def answer(_request: Request, exc: Exception) -> JSONResponse:
-        return problem(status, slug, _sentence(exc))
+        return problem(status, slug, _sentence(exc) + advice)
 
     return answer
 

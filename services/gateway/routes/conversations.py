@@ -21,11 +21,11 @@ _STREAM: dict[int | str, dict[str, Any]] = {
     200: {"content": {"text/event-stream": {}, "application/json": {}}},
     202: {"model": TurnOut, "description": "Not answered yet: follow `Location`."},
     204: {"description": "The client has every event already."},
-    **problems(404, 409, 413, 422, 429),
+    **problems(409, 429),
 }
 
 
-@router.post("", status_code=status.HTTP_201_CREATED, responses=problems(422))
+@router.post("", status_code=status.HTTP_201_CREATED)
 async def create_conversation(
     gateway: GatewayDep,
     caller: Reader,
@@ -46,7 +46,7 @@ async def create_conversation(
     return Created(id=await gateway.db.repeated(create))
 
 
-@router.get("/{conversation_id}", responses=problems(404))
+@router.get("/{conversation_id}")
 async def get_conversation(
     gateway: GatewayDep, caller: Reader, conversation_id: str
 ) -> ConversationOut:

@@ -6,7 +6,7 @@ from dataclasses import asdict
 from fastapi import APIRouter
 
 from libs.retrieval.types import Hit
-from libs.web import Reader, problems
+from libs.web import Reader
 from services.gateway.deps import GatewayDep
 from services.gateway.limits import check_length
 from services.gateway.schemas import HitOut, ScoresOut, SearchIn, SearchOut
@@ -14,7 +14,7 @@ from services.gateway.schemas import HitOut, ScoresOut, SearchIn, SearchOut
 router = APIRouter(tags=["search"])
 
 
-@router.post("/v1/search", responses=problems(413, 422))
+@router.post("/v1/search")
 async def search(gateway: GatewayDep, caller: Reader, body: SearchIn) -> SearchOut:
     """Passages that match, best first; the scores say why each stands where it stands."""
     check_length(body.query, gateway.settings.max_question_chars)

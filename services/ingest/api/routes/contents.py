@@ -29,8 +29,7 @@ _HARMLESS = {
     "/file",
     response_class=Response,
     responses={
-        200: {"content": {"application/octet-stream": {}}, "description": "The file as it came"},
-        **problems(404),
+        200: {"content": {"*/*": {}}, "description": "The file as it came"},
     },
 )
 async def original_file(document_id: str, principal: Reader, ingest: IngestDeps) -> Response:
@@ -51,7 +50,7 @@ async def original_file(document_id: str, principal: Reader, ingest: IngestDeps)
     response_class=Response,
     responses={
         200: {"content": {"text/plain": {}}, "description": "The parsed text, in UTF-8"},
-        **problems(404, 409),
+        **problems(409),
     },
 )
 async def plain_text(document_id: str, principal: Reader, ingest: IngestDeps) -> Response:
@@ -70,7 +69,7 @@ async def plain_text(document_id: str, principal: Reader, ingest: IngestDeps) ->
     return StreamingResponse(body, media_type="text/plain; charset=utf-8", headers=_HARMLESS)
 
 
-@router.get("/chunks", responses=problems(404, 422))
+@router.get("/chunks")
 async def chunk_page(
     document_id: str,
     principal: Reader,

@@ -51,7 +51,7 @@ _FORM: dict[str, Any] = {
     "",
     status_code=202,
     response_model=Accepted,
-    responses={200: {"model": Accepted, "description": "Known content"}, **problems(413, 415, 422)},
+    responses={200: {"model": Accepted, "description": "Known content"}, **problems(409, 415)},
     openapi_extra=_FORM,
 )
 async def upload_document(
@@ -73,7 +73,7 @@ async def upload_document(
     return views.accepted(row)
 
 
-@router.get("", responses=problems(422))
+@router.get("")
 async def list_documents(
     principal: Reader,
     ingest: IngestDeps,
@@ -98,13 +98,13 @@ async def list_documents(
     )
 
 
-@router.get("/{document_id}", responses=problems(404))
+@router.get("/{document_id}")
 async def get_document(document_id: str, principal: Reader, ingest: IngestDeps) -> DocumentView:
     """A document with its state, counts and timeline."""
     return await _view(ingest, principal, document_id)
 
 
-@router.delete("/{document_id}", status_code=204, responses=problems(404))
+@router.delete("/{document_id}", status_code=204)
 async def delete_document(document_id: str, principal: Member, ingest: IngestDeps) -> None:
     """Delete a document: not found by anything from now on, then removed from every store.
 
@@ -120,7 +120,6 @@ async def delete_document(document_id: str, principal: Member, ingest: IngestDep
     responses={
         200: {"content": {"text/event-stream": {}}, "description": "The timeline, live"},
         204: {"description": "Nothing comes after Last-Event-ID: do not reconnect"},
-        **problems(404, 422),
     },
 )
 async def document_events(
@@ -141,7 +140,7 @@ async def document_events(
     return stream(while_valid(events, ingest.db, principal))
 
 
-@router.post("/{document_id}/reparse", status_code=202, responses=problems(404))
+@router.post("/{document_id}/reparse", status_code=202, responses=problems(409))
 async def reparse_document(document_id: str, principal: Member, ingest: IngestDeps) -> Accepted:
     """Parse the document anew. What search shows changes once the new generation is whole."""
     async with ingest.db.work() as sql:
@@ -149,7 +148,7 @@ async def reparse_document(document_id: str, principal: Member, ingest: IngestDe
     return views.accepted(row)
 
 
-@router.post("/{document_id}/resume", status_code=202, responses=problems(404, 409))
+@router.post("/{document_id}/resume", status_code=202, responses=problems(409))
 async def resume_document(document_id: str, principal: Member, ingest: IngestDeps) -> Accepted:
     """Go on at the stage that failed, without repeating those before it.
 
@@ -159,7 +158,7 @@ async def resume_document(document_id: str, principal: Member, ingest: IngestDep
     return views.accepted(await resuming.resume(ingest, principal.tenant, document_id))
 
 
-@router.post("/{document_id}/cancel", responses=problems(404, 409))
+@router.post("/{document_id}/cancel", responses=problems(409))
 async def cancel_document(document_id: str, principal: Member, ingest: IngestDeps) -> DocumentView:
     """Stop work on the document. What was searchable before stays so. Safe to repeat."""
     async with ingest.db.work() as sql:
@@ -167,14 +166,14 @@ async def cancel_document(document_id: str, principal: Member, ingest: IngestDep
     return await _view(ingest, principal, document_id)
 
 
-@router.get("/{document_id}/plan", responses=problems(404))
+@router.get("/{document_id}/plan")
 async def get_plan(document_id: str, principal: Reader, ingest: IngestDeps) -> PlanView:
     """How the document is cut: what was asked for, and what was used."""
     async with ingest.db.reading() as sql:
         return views.plan(await documents.load(sql, principal.tenant, document_id))
 
 
-@router.put("/{document_id}/plan", status_code=202, responses=problems(404, 409, 422))
+@router.put("/{document_id}/plan", status_code=202, responses=problems(409))
 async def put_plan(
     document_id: str, plan: PlanRequest, principal: Member, ingest: IngestDeps
 ) -> PlanView:

@@ -45,6 +45,29 @@ async def test_the_description_holds_the_gateways_routes_and_those_it_passes_on(
     assert {"DocumentView", "TurnOut"} <= named <= set(api["components"]["schemas"])
 
 
+async def test_every_route_names_the_errors_that_its_key_path_and_body_can_cause(
+    whole: Stage,
+) -> None:
+    async with whole.client(None) as client:
+        api = (await client.get("/openapi.json")).json()
+    problem = {"schema": {"$ref": "#/components/schemas/Problem"}}
+    for path, item in api["paths"].items():
+        for method, operation in item.items():
+            answers = operation["responses"]
+            wanted = {"403", "500"}
+            if path.startswith("/v1/"):
+                wanted |= {"401", "503"}
+            if "{" in path:
+                wanted |= {"404"}
+            if "requestBody" in operation:
+                wanted |= {"408", "413", "422"}
+            assert wanted <= set(answers), (method, path)
+            for status in set(answers) - {"200", "201", "202", "204"}:
+                if (path, status) != ("/ready", "503"):  # names what is missing
+                    content = answers[status]["content"]
+                    assert content == {"application/problem+json": problem}, (method, path, status)
+
+
 async def test_without_ingest_the_gateways_own_routes_are_described(stage: Stage) -> None:
     async with stage.client(None) as client:
         api = (await client.get("/openapi.json")).json()

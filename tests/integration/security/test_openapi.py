@@ -65,7 +65,7 @@ async def test_every_answer_is_documented_and_every_error_is_a_problem(api: Api)
         schemathesis(api.gateway_url, "", ids, 3),
         schemathesis(api.ingest_url, admin, ids, 3),
     )
-    assert said == ["", "", "", ""], "\n".join(said)
+    assert not any(said), "\n".join(said)
 
 
 async def test_an_answer_that_is_not_documented_is_found() -> None:

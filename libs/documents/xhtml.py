@@ -10,6 +10,7 @@ from libs.documents.model import BlockKind
 from libs.documents.tables import join_rows
 
 MAX_DEPTH = 500
+MAX_PAGES = 20_000
 _HEADING = re.compile(r"h([1-6])$")
 _BREAKING = {"p", "div", "ul", "ol", "dl", "dt", "dd", "body", "blockquote", "section", "article"}
 _IGNORED = {"head", "script", "style"}
@@ -19,6 +20,10 @@ Attributes = dict[str | bytes, str | bytes]
 
 class TooDeepError(ValueError):
     """Elements nested beyond MAX_DEPTH."""
+
+
+class TooManyPagesError(ValueError):
+    """Pages beyond MAX_PAGES."""
 
 
 class XhtmlTarget:
@@ -68,6 +73,8 @@ class XhtmlTarget:
 
     def _begin_part(self, style: str) -> None:
         if style == "page":
+            if (self._builder.page_count or 0) >= MAX_PAGES:
+                raise TooManyPagesError
             self._builder.page_break()
         elif style == "slide-content" and self.slides_end is None:
             self.slide_starts.append(len(self._builder.blocks))

@@ -29,7 +29,7 @@ def main() -> None:
     _die_with_parent(int(sys.argv[1]))
     for number in (signal.SIGINT, signal.SIGTERM):  # the parent decides when work stops
         signal.signal(number, signal.SIG_IGN)
-    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    bound_resources(int(sys.argv[3]))
     os.nice(int(sys.argv[2]))
     from services.ingest.parser.adapters.tika import read_with_tika  # slow: after the guards
 
@@ -37,6 +37,13 @@ def main() -> None:
         answer = _answer(json.loads(line), read_with_tika)
         answers.write(json.dumps(answer).encode() + b"\n")
         answers.flush()
+
+
+def bound_resources(max_rss_bytes: int) -> None:
+    """What the kernel refuses: core files, and memory faster than the parent can look."""
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    most = 2 * max_rss_bytes  # of writable memory, used or not
+    resource.setrlimit(resource.RLIMIT_DATA, (most, most))
 
 
 def _answer(task: dict[str, Any], tika: Any) -> dict[str, Any]:

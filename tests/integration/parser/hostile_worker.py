@@ -7,10 +7,11 @@ import time
 from pathlib import Path
 from typing import Any
 
-from services.ingest.parser.worker import DOCUMENT_FILE, TEXT_FILE
+from services.ingest.parser.worker import DOCUMENT_FILE, TEXT_FILE, bound_resources
 
 
 def main() -> None:
+    bound_resources(int(sys.argv[3]))
     held = []
     for line in sys.stdin.buffer:
         task = json.loads(line)
@@ -24,6 +25,13 @@ def main() -> None:
             case "eat":
                 while True:
                     held.append(bytearray(os.urandom(1 << 20)) * 10)
+            case "eat-at-once":
+                try:
+                    bytearray(2_000_000_000)
+                except MemoryError:
+                    answer({"refused": ["out-of-memory", ""]})
+                else:
+                    succeed(task)
             case "bug":
                 answer({"bug": "ZeroDivisionError: somewhere"})
             case "garbage":

@@ -5,6 +5,7 @@ import os
 import signal
 import subprocess
 import sys
+import tempfile
 from collections.abc import AsyncIterator
 from pathlib import Path
 
@@ -35,6 +36,10 @@ def children() -> set[int]:
     return {child.pid for child in psutil.Process().children()}
 
 
+def scratch_folders() -> list[Path]:
+    return list(Path(tempfile.gettempdir()).glob(f"sluice-parse-{os.getpid()}-*"))
+
+
 def gone(pid: int) -> bool:
     return not psutil.pid_exists(pid) or psutil.Process(pid).status() == psutil.STATUS_ZOMBIE
 
@@ -61,7 +66,12 @@ async def test_an_idle_child_ends() -> None:
 
 @pytest.mark.parametrize(
     ("name", "reason"),
-    [("crash", "parser-crashed"), ("eat", "out-of-memory"), ("garbage", "parser-crashed")],
+    [
+        ("crash", "parser-crashed"),
+        ("eat", "out-of-memory"),
+        ("eat-at-once", "out-of-memory"),
+        ("garbage", "parser-crashed"),
+    ],
 )
 async def test_the_file_is_refused_and_the_pool_goes_on(
     pool: ParserPool, name: str, reason: str
@@ -77,6 +87,21 @@ async def test_a_file_that_takes_too_long_is_refused() -> None:
     async with open_pool(1, Limits(timeout_s=0.5), worker=HOSTILE) as pool:
         with pytest.raises(PermanentError, match="parse-timeout"):
             await parse(pool, "hang")
+
+
+async def test_a_small_file_gets_less_time_than_a_large_one() -> None:
+    limits = Limits(timeout_s=60, small_timeout_s=0.5)
+    assert (limits.time_for(1_000_000), limits.time_for(10**9)) == (20.5, 60)
+    async with open_pool(1, limits, worker=HOSTILE) as pool:
+        with pytest.raises(PermanentError, match="parse-timeout"):
+            await parse(pool, "hang")
+
+
+async def test_killed_children_leave_no_scratch(pool: ParserPool) -> None:
+    for name in ("crash", "eat", "garbage"):
+        with pytest.raises(PermanentError):
+            await parse(pool, name)
+    assert scratch_folders() == []
 
 
 async def test_a_child_killed_from_outside_costs_nothing(pool: ParserPool, tmp_path: Path) -> None:

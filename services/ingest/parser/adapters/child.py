@@ -15,18 +15,24 @@ import psutil
 _ROOT = Path(__file__).parents[4]
 WORKER = "services.ingest.parser.worker"
 _MEMORY_CHECK_S = 0.1
+_BYTES_PER_S = 50_000
 
 
 @dataclass(frozen=True, slots=True)
 class Limits:
     """Bounds on one file. A breach kills the child, not the service."""
 
-    timeout_s: float = 600.0
+    timeout_s: float = 600.0  # of a large file
+    small_timeout_s: float = 120.0  # of an empty one; each 50 kB grant one second more
     max_rss_bytes: int = 1_500_000_000
     max_chars: int = 10_000_000
     files_per_child: int = 200  # then it is replaced, so that leaks stay small
     idle_s: float = 60.0  # a child without work this long ends: it holds some 300 MB
     niceness: int = 10
+
+    def time_for(self, size_bytes: int) -> float:
+        """Seconds for a file of this size: few bytes need not be worth ten minutes."""
+        return min(self.timeout_s, self.small_timeout_s + size_bytes / _BYTES_PER_S)
 
 
 class ChildDiedError(Exception):
@@ -57,6 +63,7 @@ class Child:
             worker,
             str(os.getpid()),
             str(limits.niceness),
+            str(limits.max_rss_bytes),
             stdin=asyncio.subprocess.PIPE,
             stdout=asyncio.subprocess.PIPE,
             env={**os.environ, "PYTHONPATH": path},
@@ -67,15 +74,15 @@ class Child:
     def alive(self) -> bool:
         return self._process.returncode is None
 
-    async def ask(self, task: dict[str, Any]) -> dict[str, Any]:
-        """The child's answer.
+    async def ask(self, task: dict[str, Any], size_bytes: int = 0) -> dict[str, Any]:
+        """The child's answer about a file of this size.
 
         Raises: TimeoutError, MemoryLimitError, ChildDiedError.
         """
         self.files += 1
         exchange = asyncio.create_task(self._exchange(task))
         try:
-            async with asyncio.timeout(self._limits.timeout_s):
+            async with asyncio.timeout(self._limits.time_for(size_bytes)):
                 await self._watch(exchange)
             return exchange.result()
         except BaseException:

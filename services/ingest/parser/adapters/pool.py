@@ -52,7 +52,7 @@ class ParserPool:
                     "max_chars": self._limits.max_chars,
                     "out": str(folder),
                 }
-                answer = await self._answer(task)
+                answer = await self._answer(task, path.stat().st_size)
                 return await asyncio.to_thread(_parsed, answer, folder)
 
     async def close(self) -> None:
@@ -61,13 +61,13 @@ class ParserPool:
         for child in idle:
             await child.close()
 
-    async def _answer(self, task: dict[str, Any]) -> dict[str, Any]:
+    async def _answer(self, task: dict[str, Any], size_bytes: int) -> dict[str, Any]:
         crashes_of_fresh = 0
         while True:
             async with self._child() as child:
                 fresh = child.files == 0
                 try:
-                    return await child.ask(task)
+                    return await child.ask(task, size_bytes)
                 except TimeoutError as exc:
                     raise refusal("parse-timeout") from exc
                 except MemoryLimitError:

@@ -1,8 +1,8 @@
 """The native Tika build. It runs in a child process only: what it reads may be hostile.
 
 Seen with iscc-tika 0.6: encrypted files give no text and no error, only a warning in the
-metadata; the string calls break characters beyond U+FFFF, the stream is right; headers and
-footers of DOCX are left out unless asked for.
+metadata; a failure may end the stream early without an error; the string calls break characters
+beyond U+FFFF, the stream is right; headers and footers of DOCX are left out unless asked for.
 """
 
 import re
@@ -18,12 +18,13 @@ from libs.documents.builder import BlockBuilder, TooLongError
 from libs.documents.headings import promote_headings
 from libs.documents.model import BlockKind, ParsedDocument
 from libs.documents.reflow import reflow
-from libs.documents.xhtml import TooDeepError, XhtmlTarget, read_xhtml
+from libs.documents.xhtml import TooDeepError, TooManyPagesError, XhtmlTarget, read_xhtml
 from services.ingest.parser.domain.ooxml import is_strict, write_transitional
 from services.ingest.parser.domain.refusals import refusal
 from services.ingest.parser.domain.slides import slide_order, slides_as_pages
 
 _READ_BYTES = 64 * 1024
+_TAIL_BYTES = 64
 _MIN_CHARS_PER_PAGE = 10  # fewer on average: the pages are pictures
 
 _ENCRYPTED = re.compile(
@@ -41,7 +42,9 @@ _MAIL_FIELDS = {
 _PGP_MESSAGE = re.compile("-----BEGIN PGP MESSAGE-----.*?-----END PGP MESSAGE-----", re.DOTALL)
 _MIN_CHARS_BESIDE_CIPHERTEXT = 400
 _FAILURES = ("X-TIKA:EXCEPTION:warn", "X-TIKA:EXCEPTION:embedded_exception")
-_TOO_DEEP = re.compile(r"levels of (?:XML element|package entry) nesting|zip bomb", re.IGNORECASE)
+_TOO_DEEP = re.compile(r"levels of (?:XML element|package entry) nesting", re.IGNORECASE)
+# Tika gave up on the ratio of what came out to what went in (TIKA-237 hides why).
+_EXPANDS = re.compile(r"zip bomb|Illegal SAXException", re.IGNORECASE)
 _NO_TEXT_TYPES = re.compile(r"^(?:image|audio|video|font|model)/")
 _ARCHIVE_TYPES = re.compile(
     r"^application/(?:zip|x-7z-compressed|x-rar-compressed|x-tar|gzip|x-bzip2|x-xz|java-archive)"
@@ -84,9 +87,11 @@ def _read(path: Path, max_chars: int) -> ParsedDocument:
         raise refusal("too-large") from exc
     except TooDeepError as exc:
         raise refusal("too-deep") from exc
+    except TooManyPagesError as exc:
+        raise refusal("too-many-pages") from exc
     except Exception as exc:  # the binding raises whatever class the native side made
         raise refusal(_reason_of(path, exc)) from exc
-    _judge(metadata, builder, target)
+    _judge(path, metadata, builder, target)
     builder = _arranged(path, metadata, builder, target, max_chars)
     return _document(metadata, builder, target)
 
@@ -96,17 +101,30 @@ def _extractor() -> Any:
     return iscc_tika.Extractor().set_xml_output(True).set_office_config(office)
 
 
+class _EndedEarlyError(Exception):
+    """The stream ended in mid-document: the native side failed and did not say so."""
+
+
 def _pieces(stream: Any) -> Iterator[bytes]:
-    while piece := stream.read(_READ_BYTES):
-        yield bytes(piece)
+    tail = b""
+    while piece := bytes(stream.read(_READ_BYTES)):
+        yield piece
+        tail = (tail + piece)[-_TAIL_BYTES:]
+    if tail and not tail.rstrip().endswith(b"</html>"):
+        raise _EndedEarlyError
 
 
 def _reason_of(path: Path, error: Exception) -> str:
-    message = f"{error} {_message_of(path)}"
+    return _reason(f"{error} {_message_of(path)}")
+
+
+def _reason(message: str) -> str:
     if _ENCRYPTED.search(message):
         return "encrypted"
     if _TOO_DEEP.search(message):
         return "too-deep"
+    if _EXPANDS.search(message):
+        return "decompression-bomb"
     return "corrupt"
 
 
@@ -132,7 +150,7 @@ def _add_mail_header(metadata: Metadata, builder: BlockBuilder) -> None:
     builder.add(BlockKind.PARAGRAPH, "\n".join(lines))
 
 
-def _judge(metadata: Metadata, builder: BlockBuilder, target: XhtmlTarget) -> None:
+def _judge(path: Path, metadata: Metadata, builder: BlockBuilder, target: XhtmlTarget) -> None:
     media_type = _first(metadata, "Content-Type")
     warnings = " ".join(metadata.get("X-TIKA:warning", ()))
     visible = sum(map(len, builder.text.split()))
@@ -149,7 +167,10 @@ def _judge(metadata: Metadata, builder: BlockBuilder, target: XhtmlTarget) -> No
         raise refusal("no-text-layer")
     if not visible:
         failed = any(metadata.get(key) for key in _FAILURES)
-        raise refusal("corrupt" if failed else "no-text-layer" if target.image_count else "empty")
+        if not failed and target.image_count:
+            raise refusal("no-text-layer")
+        message = _message_of(path)  # the stream may have kept a failure to itself
+        raise refusal(_reason(message) if failed or message else "empty")
     if _only_ciphertext(builder.text):
         raise refusal("encrypted")
 

@@ -4,7 +4,7 @@ import re
 import zipfile
 from pathlib import Path
 
-MAX_UNPACKED_BYTES = 500_000_000
+from services.ingest.parser.domain.unpacking import MAX_UNPACKED_BYTES
 
 _STRICT = re.compile(rb"http://purl\.oclc\.org/ooxml/(\w+)/")
 _TRANSITIONAL = rb"http://schemas.openxmlformats.org/\1/2006/"

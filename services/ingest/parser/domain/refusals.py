@@ -15,6 +15,9 @@ _DETAILS = {
     "unsupported-archive": "Archives are not unpacked: upload the files inside one by one.",
     "undecodable-text": "Too many characters cannot be read: save the file as UTF-8, or embed "
     "the fonts when exporting to PDF.",
+    "decompression-bomb": "The file unpacks to far more than its size: "
+    "export the document anew from its own program, or in another format.",
+    "too-many-pages": "The file has more pages than are read: split it into parts.",
     "too-large": "The file holds more text than is allowed: split it into parts.",
     "too-deep": "Elements are nested too deeply: export the document in another format.",
     "out-of-memory": "Reading the file needs more memory than is allowed: "

@@ -5,6 +5,7 @@ from enum import StrEnum
 from pathlib import Path, PurePath
 
 from services.ingest.parser.domain.refusals import refusal
+from services.ingest.parser.domain.unpacking import is_bomb
 
 _HEAD_BYTES = 8192
 _IMAGES = (b"\xff\xd8\xff", b"\x89PNG", b"GIF8", b"II*\0", b"MM\0*", b"BM", b"\0\0\x01\0")
@@ -52,7 +53,8 @@ class Reader(StrEnum):
 def choose_reader(path: Path, name: str, media_type: str) -> Reader:
     """Who reads this file.
 
-    Raises: PermanentError `empty`, `no-text-layer` for pictures, `unsupported-archive`.
+    Raises: PermanentError `empty`, `no-text-layer` for pictures, `unsupported-archive`,
+    `decompression-bomb`.
     """
     with path.open("rb") as file:
         head = file.read(_HEAD_BYTES)
@@ -62,8 +64,11 @@ def choose_reader(path: Path, name: str, media_type: str) -> Reader:
         raise refusal("no-text-layer")
     if head.startswith(_ARCHIVES) or head[257:262] == b"ustar":
         raise refusal("unsupported-archive")
-    if head.startswith(b"PK\x03\x04") and _is_plain_zip(path):
-        raise refusal("unsupported-archive")
+    if head.startswith(b"PK\x03\x04"):
+        if _is_plain_zip(path):
+            raise refusal("unsupported-archive")
+        if is_bomb(path):
+            raise refusal("decompression-bomb")
     if head.startswith(_BINARIES):
         return Reader.TIKA
     suffix = PurePath(name).suffix.lower()

@@ -1,0 +1,99 @@
+"""A hostile file ends only itself, with a reason, in bounded memory and time."""
+
+import contextlib
+from collections.abc import AsyncIterator, Callable
+from pathlib import Path
+
+import pytest
+import pytest_asyncio
+
+from libs.kernel import PermanentError
+from services.ingest.parser.adapters.child import Limits
+from services.ingest.parser.adapters.pool import ParserPool, open_pool
+from services.ingest.parser.ports import Parsed, ParseRequest
+from tests.integration.security import hostile_files as files
+
+pytestmark = [pytest.mark.integration, pytest.mark.asyncio(loop_scope="module")]
+
+LIMITS = Limits(timeout_s=60, small_timeout_s=3, max_rss_bytes=700_000_000, niceness=0)
+GOOD = b"The next document is read as ever."
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def pool() -> AsyncIterator[ParserPool]:
+    async with open_pool(1, LIMITS) as pool:
+        yield pool
+
+
+async def parse(pool: ParserPool, data: bytes, name: str) -> Parsed:
+    async def blocks() -> AsyncIterator[bytes]:
+        yield data
+
+    return await pool.parse(blocks(), ParseRequest(name, "", len(data)))
+
+
+REFUSED: list[tuple[str, Callable[[], bytes], str]] = [
+    ("a.docx", files.word_bomb, "decompression-bomb"),
+    ("small.docx", lambda: files.word_bomb(b"0" * 5_000_000), "decompression-bomb"),
+    ("a.xlsx", files.sheet_bomb, "decompression-bomb"),
+    ("a.pptx", files.slide_bomb, "decompression-bomb"),
+    ("a.odt", files.open_document_bomb, "decompression-bomb"),
+    ("a.epub", files.book_bomb, "decompression-bomb"),
+    ("lying.docx", files.understated_bomb, "out-of-memory"),
+    ("a.txt.gz", files.gzip_bomb, "unsupported-archive"),
+    ("a.bz2", files.bzip2_bomb, "unsupported-archive"),
+    ("a.zip", files.plain_archive, "unsupported-archive"),
+    ("deep.xml", files.deep_xml, "corrupt"),
+    ("laughs.xml", files.with_entities, "corrupt"),
+    ("many.pdf", files.page_tree, "too-many-pages"),
+    ("tree.pdf", files.endless_page_tree, "no-text-layer"),
+    ("form.pdf", files.endless_form, "parse-timeout"),
+    ("arrays.pdf", files.nested_arrays, "no-text-layer"),
+]
+
+
+@pytest.mark.parametrize(("name", "make", "reason"), REFUSED, ids=[case[0] for case in REFUSED])
+async def test_it_is_refused_and_the_next_one_is_read(
+    pool: ParserPool, name: str, make: Callable[[], bytes], reason: str
+) -> None:
+    with pytest.raises(PermanentError) as caught:
+        await parse(pool, make(), name)
+    assert caught.value.reason == reason
+    assert caught.value.detail.endswith(".")
+    assert (await parse(pool, GOOD, "good.txt")).files.text == GOOD
+
+
+READ: list[tuple[str, Callable[[], bytes], bytes]] = [
+    ("deep.html", lambda: files.deep_html(50_000), b"deep"),
+    ("deep.md", files.deep_markdown, b"deep"),
+    ("deep.json", files.deep_json, b"["),
+    ("nested.docx", files.nested_zip, b"text"),
+    ("up.docx", lambda: files.climbing("../../../sluice-climbed"), b"harmless text"),
+    ("lying.docx", lambda: files.lying(""), b"This is a PDF"),
+    ("lying.txt", lambda: files.lying(""), b"This is a PDF"),
+    ("lying.png", lambda: files.lying(""), b"This is a PDF"),
+]
+
+
+@pytest.mark.parametrize(("name", "make", "text"), READ, ids=[case[0] for case in READ])
+async def test_it_does_no_harm(
+    pool: ParserPool, name: str, make: Callable[[], bytes], text: bytes
+) -> None:
+    parsed = await parse(pool, make(), name)
+    assert text in parsed.files.text
+    assert len(parsed.files.text) < 1_000_000
+
+
+async def test_a_file_of_the_machine_is_never_read(pool: ParserPool, tmp_path: Path) -> None:
+    secret = tmp_path / "secret"
+    secret.write_text("the machine's own secret")
+    for name, data in (
+        ("entity.xml", files.with_a_file_entity(str(secret))),
+        ("link.docx", files.linking(str(secret))),
+        ("absolute.docx", files.climbing(str(secret))),
+    ):
+        text = b""
+        with contextlib.suppress(PermanentError):
+            text = (await parse(pool, data, name)).files.text
+        assert b"secret" not in text
+    assert secret.read_text() == "the machine's own secret"

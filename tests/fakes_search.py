@@ -52,11 +52,6 @@ class FakeIndex:
             if document_id in (None, row.document_id):
                 yield [IndexEntry(row.chunk_id, row.document_id, row.generation)]
 
-    async def generations(self, name: str, tenant: str) -> AsyncIterator[set[tuple[str, int]]]:
-        self._check()
-        for row in self._of(name, tenant):
-            yield {(row.document_id, row.generation)}
-
     def _of(self, name: str, tenant: str, domains: Sequence[str] = ()) -> list[IndexRow]:
         rows = [row for row in self.rows[name].values() if row.tenant == tenant]
         return [row for row in rows if not domains or row.domain in domains]

@@ -111,12 +111,6 @@ class SearchIndex(Protocol[Q]):
         """How many rows the tenant, or one of its documents, has."""
         ...
 
-    def generations(self, name: str, tenant: str) -> AsyncIterator[set[tuple[str, int]]]:
-        """Which (document id, generation) pairs the tenant has rows of, in batches of bounded
-        size. A pair may come in several batches; what is written meanwhile may be left out.
-        """
-        ...
-
     def entries(
         self, name: str, tenant: str, document_id: str | None = None
     ) -> AsyncIterator[list[IndexEntry]]:

@@ -43,8 +43,8 @@ async def _sweep(
     deps: Deps, index: SearchIndex[Any], name: str, tenant: str, failed_before_us: int
 ) -> int:
     stale: set[tuple[str, int]] = set()
-    async for found in index.generations(name, tenant):
-        pairs = sorted(found)
+    async for page in index.entries(name, tenant):
+        pairs = sorted({(entry.document_id, entry.generation) for entry in page})
         for at in range(0, len(pairs), _BATCH):
             batch = pairs[at : at + _BATCH]
             stale.update(await _stale(deps, tenant, batch, failed_before_us))

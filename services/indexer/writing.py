@@ -97,7 +97,11 @@ async def _write_batch(
         for chunk, vector in zip(batch, vectors, strict=True)
     ]
     with STAGE_SECONDS.labels("index").time():
-        await asyncio.gather(
+        outcomes = await asyncio.gather(
             deps.vectors.upsert(deps.active.vector_collection, rows),
             deps.keywords.upsert(deps.active.keyword_index, rows),
+            return_exceptions=True,  # no write may still be under way when this has ended
         )
+    for outcome in outcomes:
+        if outcome is not None:
+            raise outcome

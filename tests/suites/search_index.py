@@ -1,13 +1,12 @@
 """What every search index must do, whatever its backend. Subclasses give the `index` fixture."""
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 import pytest
 
 from libs.documents.analysis import analyse
-from libs.storage.ports import IndexRow, KeywordIndex, SearchIndex, Vector, VectorIndex
+from libs.storage.ports import IndexRow, KeywordIndex, Vector, VectorIndex
 
 DIMENSION = 8
 AWKWARD = "a\"\\' or 1 == 1 中文"
@@ -17,15 +16,6 @@ def unit_vector(*values: float) -> Vector:
     vector = np.zeros(DIMENSION, dtype=np.float32)
     vector[: len(values)] = values
     return np.asarray(vector / np.linalg.norm(vector), dtype=np.float32)
-
-
-async def walked(index: SearchIndex[Any], name: str, tenant: str) -> set[tuple[str, int]]:
-    return {pair async for pairs in index.generations(name, tenant) for pair in pairs}
-
-
-def small_pages(monkeypatch: pytest.MonkeyPatch, index: object) -> None:
-    """A walk over few rows takes several pages, in backends that have pages."""
-    monkeypatch.setattr(f"{type(index).__module__}.PAGE_ROWS", 4, raising=False)
 
 
 class VectorIndexSuite:
@@ -80,19 +70,6 @@ class VectorIndexSuite:
         assert await listed(index, name, "t", "d1") == expected
         assert await listed(index, name, "u") == [("d1.1.c9", "d1", 1)]
         assert await listed(index, name, "nobody") == []
-
-    async def test_a_walk_meets_every_generation_of_the_tenant(
-        self, index: VectorIndex, name: str, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
-        await index.upsert(name, [self._row(f"old{i}", 1, generation=1) for i in range(9)])
-        await index.upsert(name, [self._row(f"new{i}", 1, generation=2) for i in range(9)])
-        others = [self._row("x", 1, document_id="d2"), self._row("y", 1, tenant=AWKWARD)]
-        await index.upsert(name, others)
-        small_pages(monkeypatch, index)
-        assert await walked(index, name, "t") == {("d1", 1), ("d1", 2), ("d2", 1)}
-        await index.delete(name, "t", "d1", generations=range(2))
-        assert await walked(index, name, "t") == {("d1", 2), ("d2", 1)}
-        assert await walked(index, name, "nobody") == set()
 
     async def test_the_limit_holds(self, index: VectorIndex, name: str) -> None:
         await index.upsert(name, [self._row(f"c{i}", 1, i / 100) for i in range(20)])
@@ -170,19 +147,6 @@ class KeywordIndexSuite:
         await index.delete(name, "t", "d1")
         assert await index.count(name, "t", "d1") == 0
         assert await index.count(name, "t") == 1
-
-    async def test_a_walk_meets_every_generation_of_the_tenant(
-        self, index: KeywordIndex, name: str, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
-        await index.upsert(name, [row(f"old{i}", "text", generation=1) for i in range(9)])
-        await index.upsert(name, [row(f"new{i}", "text", generation=2) for i in range(9)])
-        others = [row("x", "text", document_id="d2"), row("y", "text", tenant=AWKWARD)]
-        await index.upsert(name, others)
-        small_pages(monkeypatch, index)
-        assert await walked(index, name, "t") == {("d1", 1), ("d1", 2), ("d2", 1)}
-        await index.delete(name, "t", "d1", generations=range(2))
-        assert await walked(index, name, "t") == {("d1", 2), ("d2", 1)}
-        assert await walked(index, name, "nobody") == set()
 
     async def test_frequencies_count_rows_not_occurrences(
         self, index: KeywordIndex, name: str

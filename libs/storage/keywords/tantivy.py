@@ -16,7 +16,6 @@ from libs.storage.ports import Frequencies, IndexEntry, IndexHit, IndexRow
 
 T = TypeVar("T")
 
-PAGE_ROWS = 5_000  # of a walk over everything
 
 PAGE: Final = 5_000
 
@@ -81,18 +80,6 @@ class TantivyKeywords:
             at += len(page)
             if page:
                 yield page
-
-    async def generations(self, name: str, tenant: str) -> AsyncIterator[set[tuple[str, int]]]:
-        rows = queries.rows_of(tenant)
-        # One searcher is one snapshot: pages of it neither shift nor overlap.
-        searcher = await self._read(name, lambda searcher: searcher)
-        loop, at = asyncio.get_running_loop(), 0
-        while True:
-            found = await loop.run_in_executor(self._threads, _generations, searcher, rows, at)
-            if not found:
-                return
-            yield found
-            at += PAGE_ROWS
 
     async def frequencies(self, name: str, tenant: str, terms: Sequence[str]) -> Frequencies:
         def read(searcher: Any) -> Frequencies:
@@ -161,12 +148,6 @@ def _entries(searcher: Any, query: Any, offset: int) -> list[IndexEntry]:
         IndexEntry(row.get_first("chunk"), row.get_first("document"), row.get_first("generation"))
         for row in rows
     ]
-
-
-def _generations(searcher: Any, query: Any, at: int) -> set[tuple[str, int]]:
-    rows = searcher.search(query, PAGE_ROWS, count=False, offset=at).hits
-    documents = (searcher.doc(address) for _, address in rows)
-    return {(row.get_first("document"), row.get_first("generation")) for row in documents}
 
 
 def _count(searcher: Any, query: Any) -> int:

@@ -24,7 +24,6 @@ from libs.storage.vectors.flushing import Flusher, FlushPolicy
 
 T = TypeVar("T")
 
-PAGE_ROWS: Final = 5_000  # of a walk over everything
 _NOT_LOADED: Final = 101
 PAGE: Final = 5_000
 # The client's own 10 s are more pings than a gRPC server allows by default: it hangs up.
@@ -153,24 +152,6 @@ class MilvusVectors:
         iterator = await self._call(name, begin)
         while found := await self._call(name, lambda _client: iterator.next()):
             yield [to_entry(entity) for entity in found]
-
-    async def generations(self, name: str, tenant: str) -> AsyncIterator[set[tuple[str, int]]]:
-        def open_walk(client: MilvusClient) -> Any:
-            return client.query_iterator(
-                name,
-                batch_size=PAGE_ROWS,
-                filter=tenant_filter(tenant),
-                output_fields=["document_id", "generation"],
-                consistency_level=CONSISTENCY,
-                timeout=self._timeout_s,
-            )
-
-        walk = await self._call(name, open_walk)
-        try:
-            while rows := await self._call(name, lambda _: walk.next()):
-                yield {(row["document_id"], int(row["generation"])) for row in rows}
-        finally:
-            walk.close()
 
     async def flush(self, name: str) -> None:
         """Move buffered rows into the index; rows are durable and findable without it."""

@@ -131,9 +131,11 @@ class LifeKeywords(_LifeIndex, FakeKeywords):
 class LifeParser(InProcessParser):
     def __init__(self, effects: Effects) -> None:
         self._effects = effects
+        self.calls = 0
 
     async def parse(self, source: AsyncIterator[bytes], request: ParseRequest) -> Parsed:
         await self._effects.one()
+        self.calls += 1
         return await super().parse(source, request)
 
 
@@ -154,7 +156,8 @@ class Life:
         self.ids: list[str] = []
         watch = DocumentWatch(NEVER_S)
         self._ingest = Ingest(db, self.objects, 10**6, 1.0)
-        self._parser = parser.Deps(db, self.objects, LifeParser(self.effects), watch)
+        self.parser = LifeParser(self.effects)
+        self._parser = parser.Deps(db, self.objects, self.parser, watch)
         self._chunker = chunker.Deps(db, self.objects, watch)
         self.indexer = IndexerDeps(
             db, self.objects, FakeEmbedder(), self.vectors, self.keywords, ACTIVE, watch=watch

@@ -66,7 +66,8 @@ async def tombstone(sql: UnitOfWork, tenant: str, document_id: str) -> bool:
         raise NotFoundError(f"there is no document {document_id}")
     if row["state"] == DocumentState.DELETED:
         return False
-    values = {"state": DocumentState.DELETED, "content_key": None, "active_generation": None}
+    hidden = {"content_key": None, "active_generation": None, "active_counts": None}
+    values = {"state": DocumentState.DELETED, **hidden}
     await change(sql, row, values)
     await sql.execute(
         delete(idempotency_keys).where(

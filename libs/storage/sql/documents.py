@@ -95,6 +95,7 @@ async def activate(
         "state": DocumentState.INDEXED,
         "active_generation": generation,
         "counts": merged,
+        "active_counts": merged,
     }
     return await change(sql, row, values, data={"counts": merged})
 

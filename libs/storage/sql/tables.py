@@ -58,7 +58,8 @@ documents = Table(
     Column("detail", Text),
     Column("generation", Integer, nullable=False),  # the newest
     Column("active_generation", Integer),  # the one that search shows; NULL: none yet
-    Column("counts", JSON, nullable=False),
+    Column("counts", JSON, nullable=False),  # of the newest
+    Column("active_counts", JSON),  # of the one that search shows
     Column("created_at", BigInteger, nullable=False),
     Column("updated_at", BigInteger, nullable=False),
     Index("ix_documents_tenant_created", "tenant", "created_at"),

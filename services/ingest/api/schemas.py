@@ -88,7 +88,8 @@ class DocumentSummary(BaseModel):
     detail: str | None
     generation: int
     active_generation: int | None  # the one that search shows
-    counts: dict[str, int]
+    counts: dict[str, int]  # of the newest generation
+    active_counts: dict[str, int] | None  # of the one that search shows
     created_at: str
     updated_at: str
 

@@ -110,8 +110,9 @@ class DocumentLife(RuleBasedStateMachine):
             self.shown[row["id"]] = active
             assert shown
             assert shown == self.run(self._children(row, active))
+            assert len(shown) == row["active_counts"]["chunks"]
             if row["state"] == DocumentState.INDEXED:
-                assert (active, len(shown)) == (row["generation"], row["counts"]["chunks"])
+                assert (active, row["active_counts"]) == (row["generation"], row["counts"])
 
     @invariant()
     def a_row_tells_of_its_newest_run_alone(self) -> None:

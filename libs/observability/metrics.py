@@ -101,6 +101,10 @@ CITATIONS_DROPPED = Counter("citations_dropped_total", "Citations of unknown evi
 # Answers put together from the evidence because no model could.
 EXTRACTIVE_ANSWERS = Counter("extractive_answers_total", "Answers without a model")
 
+# Messages of a topic that a group has not finished, of all its members. Alarm on `group_stalled`.
+GROUP_WAITING = Gauge("group_waiting", "Messages a group has not finished", ["group", "topic"])
+# 1 while messages wait and no process of the service can take them.
+GROUP_STALLED = Gauge("group_stalled", "Messages wait and nobody works", ["group", "topic"])
 # Processes whose heartbeat is live and that say they are ready.
 WORKERS_READY = Gauge("workers_ready", "Live processes that are ready", ["service"])
 # Requests. route is the template, never the path.

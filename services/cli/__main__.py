@@ -5,8 +5,10 @@ import sys
 
 import typer
 
+from services.cli.commands import dlq, keys
 from services.cli.commands.asking import ask, search
 from services.cli.commands.fsck import fsck
+from services.cli.commands.lag import lag
 from services.cli.commands.status import status
 from services.cli.commands.uploading import upload
 
@@ -23,8 +25,10 @@ def up() -> None:
     os.execv(sys.executable, [sys.executable, "-m", "services.local"])  # noqa: S606
 
 
-for command in (upload, ask, search, status, fsck):
+for command in (upload, ask, search, status, lag, fsck):
     app.command()(command)
+for group in (dlq, keys):
+    app.add_typer(group.app, name=group.__name__.rpartition(".")[2], no_args_is_help=True)
 
 if __name__ == "__main__":
     app()

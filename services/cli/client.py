@@ -52,6 +52,12 @@ class Client:
         async with self._unreachable_named():
             return _json(await self._http.post(path, json=body))
 
+    async def delete(self, path: str) -> None:
+        async with self._unreachable_named():
+            response = await self._http.delete(path)
+        if response.is_error:
+            raise problem(response)
+
     async def upload(self, file: Path, fields: Mapping[str, str | list[str]]) -> Json:
         """Send one file; the answer is the document as accepted (or known already)."""
         async with self._unreachable_named():

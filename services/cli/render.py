@@ -35,7 +35,7 @@ def print_sources(citations: list[Json]) -> None:
         page = f", page {citation['page']}" if citation.get("page") else ""
         place = f"characters {citation['start']}-{citation['end']}"
         out.print(f"[{citation['n']}] {citation['document_name']}{page}, {place}", markup=False)
-        out.print(f"    “{_shortened(citation['quote'])}”", markup=False, style="dim")
+        out.print(f"    “{shortened(citation['quote'])}”", markup=False, style="dim")
 
 
 def print_hits(hits: list[Json]) -> None:
@@ -47,7 +47,7 @@ def print_hits(hits: list[Json]) -> None:
         out.print(f"{number}. {hit['document_name']}{page}  ({scores})", markup=False, style="bold")
         if hit.get("heading_path"):
             out.print("   " + " › ".join(hit["heading_path"]), markup=False, style="dim")
-        out.print(f"   {_shortened(hit['text'], 300)}", markup=False)
+        out.print(f"   {shortened(hit['text'], 300)}", markup=False)
 
 
 def document_table(documents: list[Json]) -> Table:
@@ -76,6 +76,6 @@ def print_finding(finding: Json, repair: str | None) -> None:
         out.print(f"    → {repair}", markup=False, style="dim")
 
 
-def _shortened(text: str, length: int = 160) -> str:
+def shortened(text: str, length: int = 160) -> str:
     flat = " ".join(text.split())
     return flat if len(flat) <= length else flat[: length - 1] + "…"

@@ -6,6 +6,7 @@ import httpx
 
 from libs.contracts import TurnReply, to_record
 from libs.contracts.topics import topic_of
+from libs.eventbus.backlog import KafkaBacklogs
 from libs.kernel import TransientError, stable_partition
 from libs.service.process import open_platform, serve_http
 from libs.service.process import run as run_process
@@ -13,6 +14,7 @@ from libs.service.search import open_search
 from libs.service.turn_journal import ReplyFanOut
 from services.gateway.app import create_app
 from services.gateway.deps import Gateway
+from services.gateway.lag import LagReader, LagWatch
 from services.gateway.limits import RateLimit
 from services.gateway.readiness import Readiness
 from services.gateway.recovery import UnfinishedTurns
@@ -46,6 +48,7 @@ async def main(settings: GatewaySettings) -> None:
             await replies.hear(reply)
             fan_out.offer([to_record(reply, partition=reply_partition)])
 
+        backlogs = KafkaBacklogs(settings.kafka_bootstrap)
         gateway = Gateway(
             settings=settings,
             db=platform.db,
@@ -54,6 +57,7 @@ async def main(settings: GatewaySettings) -> None:
             announce=announce,
             search=retriever,
             ingest=ingest,
+            backlogs=backlogs,
             missing=readiness.missing,
             rate=RateLimit(settings.turn_rate),
         )
@@ -62,6 +66,7 @@ async def main(settings: GatewaySettings) -> None:
                 tasks.create_task(platform.listen(TurnReply, replies.hear, partitions=[partition])),
                 tasks.create_task(platform.reconcile(UnfinishedTurns())),
                 tasks.create_task(replies.run()),
+                tasks.create_task(LagWatch(LagReader(platform.db, backlogs)).run()),
             ]
             app, port = create_app(gateway), settings.gateway_port
             await serve_http(

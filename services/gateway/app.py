@@ -4,8 +4,20 @@ from fastapi import FastAPI
 
 from libs.web import new_app
 from services.gateway.deps import Gateway
-from services.gateway.routes import asyncapi, conversations, docs, documents, page, search, turns
+from services.gateway.routes import (
+    admin_dlq,
+    admin_keys,
+    admin_lag,
+    asyncapi,
+    conversations,
+    docs,
+    documents,
+    page,
+    search,
+    turns,
+)
 
+ADMIN = (admin_lag, admin_dlq, admin_keys)
 _UPLOADS = ("/v1/documents",)  # ingest bounds these, the gateway never holds them
 
 
@@ -20,6 +32,6 @@ def create_app(gateway: Gateway) -> FastAPI:
         openapi_url=None,  # `routes.docs` serves it, with what ingest has
     )
     app.state.gateway = gateway
-    for routes in (conversations, turns, search, documents, docs, asyncapi, page):
+    for routes in (*ADMIN, conversations, turns, search, documents, docs, asyncapi, page):
         app.include_router(routes.router)
     return app

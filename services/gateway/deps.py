@@ -9,6 +9,7 @@ import httpx
 from fastapi import Depends, Request
 
 from libs.contracts import TurnReply
+from libs.eventbus.backlog import Backlogs
 from libs.kernel import Principal
 from libs.storage.sql import Database
 from libs.web import Reader, rate_limited
@@ -33,6 +34,7 @@ class Gateway:
     announce: Callable[[TurnReply, int], Awaitable[None]]
     search: Search
     ingest: httpx.AsyncClient
+    backlogs: Backlogs
     missing: Callable[[], Awaitable[list[str]]]
     rate: RateLimit
 

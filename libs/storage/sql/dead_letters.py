@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 
-from sqlalchemy import ColumnElement, RowMapping, and_, delete, insert, or_, select, update
+from sqlalchemy import ColumnElement, RowMapping, and_, delete, func, insert, or_, select, update
 
 from libs.contracts import OutgoingRecord, retry_topic
 from libs.kernel import ConflictError, NotFoundError, PermanentError, now_us
@@ -65,6 +65,7 @@ async def listing(
     tenant: str,
     *,
     group_id: str | None = None,
+    reason: str | None = None,
     redriven: bool = False,
     before: tuple[int, str] | None = None,
     limit: int = 100,
@@ -78,6 +79,8 @@ async def listing(
     found = select(dead_letters).where(_visible_to(tenant))
     if group_id is not None:
         found = found.where(dead_letters.c.group_id == group_id)
+    if reason is not None:
+        found = found.where(dead_letters.c.reason == reason)
     if not redriven:
         found = found.where(dead_letters.c.redriven_at.is_(None))
     if before is not None:
@@ -88,9 +91,34 @@ async def listing(
     return [_letter(row) for row in await sql.rows(newest_first.limit(limit))]
 
 
+async def unhandled(sql: UnitOfWork, tenant: str | None) -> dict[tuple[str, str], int]:
+    """By (group, base topic): how many letters wait for a person; None: of all tenants."""
+    found = select(dead_letters.c.group_id, dead_letters.c.topic, func.count().label("count"))
+    found = found.where(dead_letters.c.redriven_at.is_(None))
+    if tenant is not None:
+        found = found.where(_visible_to(tenant))
+    rows = await sql.rows(found.group_by(dead_letters.c.group_id, dead_letters.c.topic))
+    return {(row["group_id"], row["topic"]): row["count"] for row in rows}
+
+
 async def load(sql: UnitOfWork, tenant: str, letter_id: str) -> Letter:
     """One letter. Raises: NotFoundError."""
     return _letter(await _row(sql, tenant, letter_id))
+
+
+async def settle(sql: UnitOfWork, tenant: str, letter_id: str) -> None:
+    """Count a letter as handled: its work goes on by other means.
+
+    Raises: NotFoundError; ConflictError when it was handled before.
+    """
+    await _row(sql, tenant, letter_id)
+    marked = (
+        update(dead_letters)
+        .where(dead_letters.c.id == letter_id, dead_letters.c.redriven_at.is_(None))
+        .values(redriven_at=now_us())
+    )
+    if not await sql.compare_and_set(marked):
+        raise ConflictError(f"dead letter {letter_id} was sent again before")
 
 
 async def redrive(sql: UnitOfWork, tenant: str, letter_id: str) -> None:
@@ -100,13 +128,7 @@ async def redrive(sql: UnitOfWork, tenant: str, letter_id: str) -> None:
     (`event-too-large`).
     """
     letter = await _row(sql, tenant, letter_id)
-    marked = (
-        update(dead_letters)
-        .where(dead_letters.c.id == letter_id, dead_letters.c.redriven_at.is_(None))
-        .values(redriven_at=now_us())
-    )
-    if not await sql.compare_and_set(marked):
-        raise ConflictError(f"dead letter {letter_id} was sent again before")
+    await settle(sql, tenant, letter_id)
     headers = {name: text for name, text in letter["headers"].items() if name != "attempt"}
     headers.setdefault("origin", "/".join(str(letter[c]) for c in ("topic", "partition", "offset")))
     topic = retry_topic(letter["topic"], letter["group_id"])

@@ -5,13 +5,14 @@ that nobody else takes the row before the claim has run out. The process that co
 the first claim.
 """
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 from sqlalchemy import RowMapping, bindparam, delete, func, select, update
 
 from libs.contracts import OutgoingRecord, Position
 from libs.kernel import now_us
+from libs.storage.sql.epochs import load_epoch
 from libs.storage.sql.tables import outbox
 from libs.storage.sql.work import OutboxRow, UnitOfWork
 
@@ -111,6 +112,29 @@ async def next_due(sql: UnitOfWork) -> int | None:
         select(func.min(outbox.c.not_before)).where(outbox.c.sent_at.is_(None))
     )
     return None if found is None else int(found)
+
+
+async def oldest_sent(
+    sql: UnitOfWork, next_offsets: Mapping[tuple[str, int], int]
+) -> dict[tuple[str, int], int]:
+    """For each (topic, partition): when the oldest row from that offset on was sent.
+
+    Only rows in the log that the broker has now count. Left out: places that no row is known of.
+    """
+    epoch = await load_epoch(sql)
+    found: dict[tuple[str, int], int] = {}
+    for (topic, partition), offset in next_offsets.items():
+        sent_at = await sql.scalar(
+            select(func.min(outbox.c.sent_at)).where(
+                outbox.c.topic == topic,
+                outbox.c.partition == partition,
+                outbox.c.offset >= offset,
+                outbox.c.broker_epoch == epoch,
+            )
+        )
+        if sent_at is not None:
+            found[topic, partition] = int(sent_at)
+    return found
 
 
 async def newest_by_key(

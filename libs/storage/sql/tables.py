@@ -129,6 +129,7 @@ outbox = Table(
     Column("offset", BigInteger),
     Index("ix_outbox_pending", "sent_at", "not_before"),
     Index("ix_outbox_key", "key"),
+    Index("ix_outbox_place", "topic", "partition", "offset"),
 )
 
 dead_letters = Table(

@@ -6,12 +6,12 @@ from libs.kernel import now_us
 from libs.service.process import open_platform, serve_http
 from libs.service.process import run as run_process
 from libs.service.regularly import regularly
+from libs.service.unfinished import DELETIONS, PIPELINE
 from libs.storage.objects import DiskObjectStore
 from services.ingest.api.app import create_app
 from services.ingest.api.deps import Ingest
 from services.ingest.api.orphans import sweep
 from services.ingest.api.settings import IngestApiSettings
-from services.ingest.api.unfinished import DELETIONS, PIPELINE
 
 
 async def main(settings: IngestApiSettings) -> None:

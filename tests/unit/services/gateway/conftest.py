@@ -17,6 +17,7 @@ from services.gateway.deps import Gateway
 from services.gateway.limits import RateLimit
 from services.gateway.replies import Replies
 from services.gateway.settings import GatewaySettings
+from tests.fakes_backlogs import FakeBacklogs
 
 Script = Sequence[tuple[str, Mapping[str, Any]]]
 SCRIPT: Script = (
@@ -76,7 +77,8 @@ class Stage:
     search: FakeSearch
     announced: list[tuple[TurnReply, int]]
     missing: list[str]
-    keys: Mapping[str, str]
+    keys: dict[str, str]
+    backlogs: FakeBacklogs
 
     def client(self, tenant: str | None = "acme", **headers: str) -> httpx.AsyncClient:
         if tenant is not None:
@@ -85,6 +87,13 @@ class Stage:
         return httpx.AsyncClient(
             transport=transport, base_url="http://127.0.0.1", headers=headers, timeout=30
         )
+
+    async def admin(self, tenant: str = "acme", role: str = "admin") -> httpx.AsyncClient:
+        """A client with a key of that role."""
+        async with self.gateway.db.work() as sql:
+            made = await api_keys.create(sql, tenant, role=role, name=role)
+        self.keys[f"{tenant} {role}"] = made.clear
+        return self.client(f"{tenant} {role}")
 
     async def ask(self, text: str = "What is a sluice?") -> str:
         async with self.gateway.db.work() as sql:
@@ -115,6 +124,7 @@ async def stage(db: Database, settings: GatewaySettings) -> AsyncIterator[Stage]
     replies, search = Replies(db, poll_s=0.05), FakeSearch()
     announced: list[tuple[TurnReply, int]] = []
     missing: list[str] = []
+    backlogs = FakeBacklogs()
 
     async def announce(reply: TurnReply, partition: int) -> None:
         announced.append((reply, partition))
@@ -132,8 +142,9 @@ async def stage(db: Database, settings: GatewaySettings) -> AsyncIterator[Stage]
             announce=announce,
             search=search,
             ingest=nobody,
+            backlogs=backlogs,
             missing=names,
             rate=RateLimit(0),
         )
         executor = FakeExecutor(db, replies.hear)
-        yield Stage(gateway, executor, search, announced, missing, keys)
+        yield Stage(gateway, executor, search, announced, missing, keys, backlogs)

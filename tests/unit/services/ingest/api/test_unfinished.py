@@ -1,8 +1,8 @@
 """What the reconciler is told about documents: the event each of them waits for."""
 
 from libs.contracts import DocumentChunked, DocumentDeleted, DocumentParsed, DocumentUploaded
+from libs.service.unfinished import DELETIONS, PIPELINE
 from libs.storage.sql import documents
-from services.ingest.api.unfinished import DELETIONS, PIPELINE
 from tests.unit.services.ingest.api.conftest import World
 
 

@@ -1,0 +1,71 @@
+"""How much of the log each group has yet to read."""
+
+import asyncio
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from typing import Protocol
+
+from aiokafka import AIOKafkaConsumer, TopicPartition
+from aiokafka.errors import KafkaError
+
+from libs.eventbus.closing import close_client
+from libs.eventbus.offsets import KafkaOffsets, Place
+from libs.kernel import TransientError
+
+
+@dataclass(frozen=True, slots=True)
+class Backlog:
+    """One group in one partition."""
+
+    next_offset: int  # the next that the group will commit
+    end: int  # where the next record goes
+
+    @property
+    def waiting(self) -> int:
+        """Records that are not done: those at work now, too."""
+        return max(0, self.end - self.next_offset)
+
+
+class Backlogs(Protocol):
+    """Knows the log's ends and what groups have committed."""
+
+    async def of_groups(
+        self, places: Mapping[str, Collection[Place]]
+    ) -> dict[str, dict[Place, Backlog]]:
+        """By group, for each of its places. Raises: TransientError when the broker is away."""
+        ...
+
+
+class KafkaBacklogs:
+    """`Backlogs` asked of the broker, each time over connections of its own."""
+
+    def __init__(self, bootstrap: str, *, timeout_s: float = 10.0) -> None:
+        self._bootstrap = bootstrap
+        self._timeout_s = timeout_s
+        self._committed = KafkaOffsets(bootstrap, timeout_s=timeout_s)
+
+    async def of_groups(
+        self, places: Mapping[str, Collection[Place]]
+    ) -> dict[str, dict[Place, Backlog]]:
+        # What is committed first: the end can only move on, so nothing seems to be behind it.
+        groups = sorted(places)
+        found = await asyncio.gather(
+            *(self._committed.of_group(group, places[group]) for group in groups)
+        )
+        ends = await self._ends({place for group in groups for place in places[group]})
+        return {
+            group: {place: Backlog(offset, ends[place]) for place, offset in committed.items()}
+            for group, committed in zip(groups, found, strict=True)
+        }
+
+    async def _ends(self, places: Collection[Place]) -> dict[Place, int]:
+        client = AIOKafkaConsumer(bootstrap_servers=self._bootstrap, enable_auto_commit=False)
+        try:
+            async with asyncio.timeout(self._timeout_s):
+                await client.start()
+                ends = await client.end_offsets([TopicPartition(*place) for place in places])
+        except (KafkaError, OSError, TimeoutError) as exc:
+            raise TransientError(f"ends of the log: {exc or type(exc).__name__}") from exc
+        finally:
+            await close_client(client, self._timeout_s)
+        return {(place.topic, place.partition): offset for place, offset in ends.items()}

@@ -1,0 +1,67 @@
+"""`keys`: who may do what in the tenant of the key in use."""
+
+from typing import Annotated
+
+import typer
+from rich.table import Table
+
+from services.cli import render
+from services.cli.client import Client
+from services.cli.errors import ExitCode
+from services.cli.running import AsJson, print_json, run
+
+app = typer.Typer(help="API keys of your tenant: list, create, revoke.")
+
+
+@app.command("list")
+def list_keys(as_json: AsJson = False) -> None:
+    """List the keys, revoked ones too; the keys themselves are known to nobody any more."""
+
+    async def work(client: Client) -> ExitCode:
+        keys = (await client.get("/v1/admin/keys"))["items"]
+        if as_json:
+            for key in keys:
+                print_json(key)
+            return ExitCode.OK
+        table = Table(box=None, pad_edge=False)
+        for column in ("id", "role", "created", "revoked", "name"):
+            table.add_column(column, overflow="fold")
+        for key in keys:
+            revoked = (key["revoked_at"] or "")[:19]
+            table.add_row(key["id"], key["role"], key["created_at"][:19], revoked, key["name"])
+        render.out.print(table)
+        return ExitCode.OK
+
+    run(work)
+
+
+@app.command()
+def create(
+    name: Annotated[str, typer.Argument(help="What the key is for.")],
+    role: Annotated[str, typer.Option(help="reader, member or admin.")] = "member",
+    as_json: AsJson = False,
+) -> None:
+    """Make a key and print it, once: only its hash is kept."""
+
+    async def work(client: Client) -> ExitCode:
+        made = await client.post("/v1/admin/keys", {"name": name, "role": role})
+        if as_json:
+            print_json(made)
+        else:
+            print(made["key"])
+            render.err.print(f"(key {made['id']}, {role}; it is not shown again)", markup=False)
+        return ExitCode.OK
+
+    run(work)
+
+
+@app.command()
+def revoke(key: Annotated[str, typer.Argument(help="The key's id, from `keys list`.")]) -> None:
+    """Refuse a key from its next request on."""
+
+    async def work(client: Client) -> ExitCode:
+        await client.delete(f"/v1/admin/keys/{key}")
+        render.out.print(f"revoked {key}", markup=False)
+        return ExitCode.OK
+
+    run(work)

@@ -1,0 +1,148 @@
+"""The bodies of `/v1/admin`; HTTP only. Fields are added, never renamed."""
+
+from typing import Annotated, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, StringConstraints
+
+_NO_CONTROLS = r"^[^\x00-\x1f\x7f]*$"
+Label = Annotated[str, StringConstraints(min_length=1, max_length=191, pattern=_NO_CONTROLS)]
+
+
+class LagOut(BaseModel):
+    group: str
+    topic: str
+    kind: Literal["main", "lane", "retry"]
+    partitions: int
+    waiting: int = Field(description="Messages that are not done, those at work now included.")
+    oldest_s: float | None = Field(description="How long the oldest waits; null: unknown.")
+    state: Literal["idle", "working", "slow", "stalled"]
+    verdict: str = Field(description="The same in words.")
+
+
+class WorkersOut(BaseModel):
+    service: str
+    live: int = Field(description="Processes with a heartbeat in the last 10 s.")
+    ready: int
+    missing: list[str] = Field(description="What those that are not ready wait for.")
+
+
+class DeadLettersOut(BaseModel):
+    group: str
+    topic: str
+    unhandled: int
+
+
+class UnsentOut(BaseModel):
+    rows: int
+    oldest_due_s: float | None
+
+
+class LagReportOut(BaseModel):
+    state: Literal["ok", "stalled"]
+    groups: list[LagOut]
+    workers: list[WorkersOut]
+    dead_letters: list[DeadLettersOut]
+    unsent: UnsentOut = Field(description="Events that have not reached the broker yet.")
+
+
+class LetterOut(BaseModel):
+    id: str
+    group: str
+    topic: str
+    partition: int
+    offset: int
+    reason: str
+    detail: str | None = Field(description="null: the letter names no tenant, so it is withheld.")
+    attempts: int
+    key: str | None
+    size_bytes: int
+    created_at: str
+    redriven_at: str | None
+
+
+class LetterWhole(LetterOut):
+    event: dict[str, object] | None = Field(description="What was to be handled, if readable.")
+    headers: dict[str, str] | None
+
+
+class LetterList(BaseModel):
+    items: list[LetterOut]
+    next: str | None = Field(description="Pass as `cursor` for the next page.")
+
+
+class LetterFilter(BaseModel):
+    """Which letters; without a field, all of them."""
+
+    model_config = ConfigDict(extra="forbid")
+    group: Label | None = None
+    reason: Label | None = None
+
+
+class Handled(BaseModel):
+    id: str
+    how: Literal["sent-again", "resumed", "purged"]
+
+
+class Refused(BaseModel):
+    id: str
+    detail: str
+
+
+class HandledList(BaseModel):
+    done: list[Handled]
+    refused: list[Refused]
+
+
+class KeyIn(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+    name: Label
+    role: Literal["reader", "member", "admin"] = "member"
+
+
+class KeyOut(BaseModel):
+    id: str
+    name: str
+    role: str
+    created_at: str
+    revoked_at: str | None
+
+
+class KeyMade(KeyOut):
+    key: str = Field(description="The key itself, shown this once.")
+
+
+class KeyList(BaseModel):
+    items: list[KeyOut]
+
+
+class WhyOut(BaseModel):
+    """Why something has not moved."""
+
+    state: str
+    why: Literal[
+        "final",
+        "queued",
+        "in-work",
+        "retry",
+        "rate-limited",
+        "stopped",
+        "no-worker",
+        "lost",
+        "unsent",
+        "failed",
+        "unknown",
+    ]
+    words: str
+
+
+class StuckOut(WhyOut):
+    kind: Literal["document", "deletion", "turn"]
+    id: str
+    name: str
+    since_s: float
+    resumable: bool = Field(description="`POST /v1/documents/{id}/resume` can help.")
+
+
+class StuckList(BaseModel):
+    unfinished: list[StuckOut]
+    failed: list[StuckOut]

@@ -43,8 +43,8 @@ async def letter(
     return letter_id
 
 
-async def document(stage: Stage, state: str, **values: object) -> DocumentChunked:
-    library = Library(stage.gateway.db)
+async def document(platform: Stage, state: str, **values: object) -> DocumentChunked:
+    library = Library(platform.gateway.db)
     await library.record("d1", tenant="acme", state=state, active=None)
     await library.write_chunks("d1", "one\n\ntwo", tenant="acme")
     await library.change("d1", counts={"parents": 2, "chunks": 2}, **values)

@@ -23,6 +23,7 @@ from libs.eventbus.subscriptions import Failure
 from libs.kernel import ConflictError, NotFoundError, PermanentError, TransientError, new_id
 from libs.service.document_watch import DocumentWatch
 from libs.service.failures import failing
+from libs.service.unfinished import DELETIONS, PIPELINE
 from libs.storage.keys import document_prefix, original_key
 from libs.storage.ports import IndexRow
 from libs.storage.sql import Database, OutboxRow, UnitOfWork, documents
@@ -34,7 +35,6 @@ from services.indexer import stale_rows
 from services.indexer.deps import Deps as IndexerDeps
 from services.ingest.api import orphans, planning, resuming
 from services.ingest.api.deps import Ingest
-from services.ingest.api.unfinished import DELETIONS, PIPELINE
 from services.ingest.parser import handlers as parser
 from services.ingest.parser.ports import Parsed, ParseRequest
 from tests.fakes import FakeObjectStore, InProcessParser

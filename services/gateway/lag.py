@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
+from typing import Literal
 
 import structlog
 from sqlalchemy import RowMapping
@@ -27,7 +28,7 @@ class GroupTopic:
 
     group: str
     topic: str
-    kind: str  # main | lane | retry
+    kind: Literal["main", "lane", "retry"]
     partitions: int
 
     @property
@@ -73,8 +74,9 @@ def _group_topics() -> Iterator[GroupTopic]:
     for topic in load_topics().values():
         for group in groups_of(topic):
             for lane in ("", *topic.lanes):
-                kind = "lane" if lane else "main"
-                yield GroupTopic(group, topic.lane(lane), kind, topic.partitions)
+                yield GroupTopic(
+                    group, topic.lane(lane), "lane" if lane else "main", topic.partitions
+                )
             yield GroupTopic(group, retry_topic(topic.name, group), "retry", topic.partitions)
 
 

@@ -1,15 +1,17 @@
 """What sending a dead letter again means for the work it was about."""
 
+from typing import Literal
+
 from libs.contracts import Event, decode
 from libs.kernel import ConflictError, NotFoundError, SluiceError
 from libs.storage.sql import UnitOfWork, dead_letters, documents, turns
 from libs.storage.sql.dead_letters import NOBODY, Letter
 from libs.storage.sql.document_states import DocumentState
 
-RESUMED, SENT_AGAIN = "resumed", "sent-again"
+How = Literal["resumed", "sent-again", "purged"]
 
 
-async def redrive(sql: UnitOfWork, tenant: str, letter_id: str) -> str:
+async def redrive(sql: UnitOfWork, tenant: str, letter_id: str) -> How:
     """Let a letter's work go on; returns how.
 
     A letter of a failed document resumes the document where it failed; one whose work is still
@@ -25,9 +27,9 @@ async def redrive(sql: UnitOfWork, tenant: str, letter_id: str) -> str:
             await _check_turn(sql, tenant, event)
         elif getattr(event, "generation", None) and await _resumed(sql, tenant, event):
             await dead_letters.settle(sql, tenant, letter_id)
-            return RESUMED
+            return "resumed"
     await dead_letters.redrive(sql, tenant, letter_id)
-    return SENT_AGAIN
+    return "sent-again"
 
 
 def event_of(letter: Letter) -> Event | None:

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Literal
 
 SLOW_S = 300.0  # the oldest waits longer than this although somebody works
 
@@ -18,9 +19,9 @@ class Workers:
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """`state` is for scripts: idle, working, slow, stalled. `words` is for people."""
+    """`state` is for scripts, `words` is for people."""
 
-    state: str
+    state: Literal["idle", "working", "slow", "stalled"]
     words: str
 
     @property

@@ -2,7 +2,7 @@
 
 from collections.abc import Awaitable, Callable
 from dataclasses import asdict
-from typing import Annotated
+from typing import Annotated, Any
 
 from fastapi import APIRouter, Query
 
@@ -12,7 +12,7 @@ from libs.storage.sql.dead_letters import Letter
 from libs.web import Admin, problems
 from libs.web.problems import invalid
 from services.gateway.deps import Gateway, GatewayDep
-from services.gateway.redriving import event_of, redrive
+from services.gateway.redriving import How, event_of, redrive
 from services.gateway.schemas_admin import (
     Handled,
     HandledList,
@@ -28,7 +28,7 @@ router = APIRouter(prefix="/v1/admin/dlq", tags=["admin"])
 
 BULK = 1_000  # letters that one request handles; the rest are the next request's
 
-Act = Callable[[UnitOfWork, str, str], Awaitable[str]]
+Act = Callable[[UnitOfWork, str, str], Awaitable[How]]
 
 
 @router.get("", responses=problems(422))
@@ -97,7 +97,7 @@ async def purge_letters(gateway: GatewayDep, caller: Admin, body: LetterFilter) 
     return await _each(gateway, caller.tenant, body, _purge)
 
 
-async def _purge(sql: UnitOfWork, tenant: str, letter_id: str) -> str:
+async def _purge(sql: UnitOfWork, tenant: str, letter_id: str) -> How:
     await dead_letters.purge(sql, tenant, letter_id)
     return "purged"
 
@@ -118,7 +118,7 @@ async def _each(gateway: Gateway, tenant: str, wanted: LetterFilter, act: Act) -
     return result
 
 
-def _fields(letter: Letter) -> dict[str, object]:
+def _fields(letter: Letter) -> dict[str, Any]:
     return {
         "id": letter.id,
         "group": letter.group_id,

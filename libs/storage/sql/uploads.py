@@ -5,13 +5,14 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
-from sqlalchemy import RowMapping, insert, select
+from sqlalchemy import RowMapping, insert, select, update
 
 from libs.kernel import now_us
 from libs.storage.keys import original_key
 from libs.storage.sql.document_events import lane_of, uploaded_event
+from libs.storage.sql.document_rows import is_document
 from libs.storage.sql.document_states import DocumentState
-from libs.storage.sql.documents import find, load, note, start_generation
+from libs.storage.sql.documents import find, load, note, resume, start_generation
 from libs.storage.sql.idempotency import ReusedKeyError, made_before, remember
 from libs.storage.sql.tables import documents
 from libs.storage.sql.work import UnitOfWork
@@ -63,23 +64,38 @@ async def take_in(
     return row, outcome
 
 
+async def same_content(
+    sql: UnitOfWork, tenant: str, sha256: str, *, lock: bool = False
+) -> RowMapping | None:
+    """The living document that has this content."""
+    known = select(documents).where(documents.c.content_key == f"{tenant}:{sha256}")
+    return await sql.first(known.with_for_update() if lock else known)
+
+
 async def _create_or_find(
     sql: UnitOfWork, tenant: str, file: StoredFile
 ) -> tuple[RowMapping, Outcome]:
-    content_key = f"{tenant}:{file.sha256}"
-    known = await sql.first(
-        select(documents).where(documents.c.content_key == content_key).with_for_update()
-    )
+    known = await same_content(sql, tenant, file.sha256, lock=True)
     if known is None:
-        return await _create(sql, tenant, file, content_key), Outcome.CREATED
+        return await _create(sql, tenant, file), Outcome.CREATED
     if known["state"] in RESTARTS:
-        plan = file.plan
-        row = await start_generation(sql, tenant, known["id"], plan=plan, why="uploaded again")
-        return row, Outcome.RESTARTED
+        return await _start_again(sql, known, file), Outcome.RESTARTED
     return known, Outcome.KNOWN
 
 
-async def _create(sql: UnitOfWork, tenant: str, file: StoredFile, content_key: str) -> RowMapping:
+async def _start_again(sql: UnitOfWork, known: RowMapping, file: StoredFile) -> RowMapping:
+    """Go on where it failed; what could not be parsed is parsed under its new name."""
+    of = (known["tenant"], known["id"])
+    is_parsed = known["state"] == DocumentState.FAILED and known["stage"] != "parse"
+    if is_parsed and file.plan is None:
+        return await resume(sql, *of)
+    if not is_parsed:
+        hints = {"name": file.name, "media_type": file.media_type, "priority": file.priority}
+        await sql.execute(update(documents).where(is_document(*of)).values(**hints))
+    return await start_generation(sql, *of, plan=file.plan, why="uploaded again")
+
+
+async def _create(sql: UnitOfWork, tenant: str, file: StoredFile) -> RowMapping:
     now = now_us()
     await sql.execute(
         insert(documents).values(
@@ -89,7 +105,7 @@ async def _create(sql: UnitOfWork, tenant: str, file: StoredFile, content_key: s
             media_type=file.media_type,
             size_bytes=file.size_bytes,
             sha256=file.sha256,
-            content_key=content_key,
+            content_key=f"{tenant}:{file.sha256}",
             object_key=original_key(tenant, file.document_id),
             domain=file.domain,
             tags=list(file.tags),

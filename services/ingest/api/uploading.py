@@ -20,7 +20,7 @@ from starlette.requests import Request
 from libs.kernel import ConflictError, Principal, TransientError, new_id
 from libs.storage.keys import document_prefix, original_key
 from libs.storage.sql.idempotency import ReusedKeyError
-from libs.storage.sql.uploads import Outcome, StoredFile, take_in
+from libs.storage.sql.uploads import Outcome, StoredFile, same_content, take_in
 from libs.web import clean_name, invalid, too_large
 from libs.web.multipart import MultipartReader, Part
 from services.ingest.api.deps import Ingest
@@ -49,6 +49,7 @@ async def upload(
     tenant, document_id = principal.tenant, new_id()
     try:
         file = await _receive(request, tenant, document_id, ingest)
+        await _restore_original(ingest, tenant, file)
     except BaseException:
         await asyncio.shield(_drop(ingest, tenant, document_id))
         raise
@@ -62,6 +63,15 @@ async def upload(
     if outcome is not Outcome.CREATED:
         await _drop(ingest, tenant, document_id)
     return row, outcome
+
+
+async def _restore_original(ingest: Ingest, tenant: str, file: StoredFile) -> None:
+    """Give a document whose original got lost this one: its content is the same."""
+    async with ingest.db.reading() as sql:
+        known = await same_content(sql, tenant, file.sha256)
+    if known is not None and not await ingest.objects.keys(known["object_key"]):
+        copy = ingest.objects.stream(original_key(tenant, file.document_id))
+        await ingest.objects.write(known["object_key"], copy)
 
 
 async def _drop(ingest: Ingest, tenant: str, document_id: str) -> None:

@@ -63,8 +63,9 @@ async def upload_document(
 ) -> Accepted:
     """Upload a file. The same content of a tenant is one document: known content answers 200.
 
-    Content whose document failed or was cancelled is tried again (202, the next generation). An
-    empty file is accepted and fails with the reason `empty`, so that batches add up.
+    Content whose document failed or was cancelled is tried again (202): from the stage that failed,
+    or, when it was not parsed or a plan is given, as the next generation. An empty file is accepted
+    and fails with the reason `empty`, so that batches add up.
     """
     row, outcome = await upload(request, principal, ingest, idempotency_key)
     response.headers["Location"] = f"/v1/documents/{row['id']}"

@@ -13,7 +13,7 @@ from starlette.types import Message
 
 from libs.contracts import DocumentUploaded
 from libs.kernel import ConflictError
-from libs.storage.sql import Database, UnitOfWork
+from libs.storage.sql import Database, UnitOfWork, documents
 from services.ingest.api.deps import Ingest
 from tests.unit.services.ingest.api.conftest import MAX_UPLOAD_BYTES, World, assert_problem
 
@@ -264,3 +264,37 @@ async def test_the_form_is_documented(world: World) -> None:
     assert {"200", "202", "401", "403", "413", "415", "422", "500", "503"} <= set(
         operation["responses"]
     )
+
+
+async def test_content_that_could_not_be_parsed_is_tried_again_under_its_new_name(
+    world: World,
+) -> None:
+    first = await world.upload(name="a.bin")
+    await world.fail(first["id"])
+    again = await world.upload(name="a.txt", priority="urgent")
+    assert (again["id"], again["name"], again["generation"]) == (first["id"], "a.txt", 2)
+    event = (await world.events())[-1]
+    assert (event.name, event.priority) == ("a.txt", "urgent")
+
+
+async def test_uploading_again_what_failed_later_does_not_parse_it_again(world: World) -> None:
+    first = await world.upload()
+    await world.parse(first["id"])
+    async with world.db.work() as sql:
+        of = ("acme", first["id"], 1)
+        await documents.fail(sql, *of, stage="chunk", reason="internal-error", detail="")
+    again = await world.upload()
+    assert (again["state"], again["generation"]) == ("parsed", 1)
+    plan = await world.upload(b"other")
+    await world.parse(plan["id"])
+    async with world.db.work() as sql:
+        of = ("acme", plan["id"], 1)
+        await documents.fail(sql, *of, stage="chunk", reason="internal-error", detail="")
+    assert (await world.upload(b"other", plan='{"child_max_chars": 200}'))["generation"] == 2
+
+
+async def test_uploading_again_restores_a_lost_original(world: World) -> None:
+    first = await world.upload(b"precious")
+    world.objects.objects.clear()
+    assert (await world.upload(b"precious"))["id"] == first["id"]
+    assert world.objects.objects == {f"acme/{first['id']}/original": b"precious"}

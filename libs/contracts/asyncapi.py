@@ -34,6 +34,7 @@ _HEADERS = {
 _RETRY_HEADERS = {
     "attempt": "Number of the try, from 2; set on retries",
     "origin": "topic/partition/offset of the first delivery; set on retries",
+    "retry_error": "Why the try before did not succeed; set on retries",
 }
 _DEAD_HEADERS = {
     "dlq_reason": "Why it was given up",

@@ -10,6 +10,7 @@ from libs.contracts.topology import dead_letter_topic, retry_topic
 from libs.eventbus.message import (
     ATTEMPT,
     ORIGIN,
+    RETRY_ERROR,
     Record,
     key_text,
     origin_of,
@@ -21,6 +22,7 @@ from libs.kernel import now_us
 from libs.storage.sql import Database, dead_letters
 
 MAX_KEY_CHARS = 191
+MAX_ERROR_CHARS = 300
 MAX_REASON_CHARS = 64
 
 
@@ -33,14 +35,15 @@ class Ledger:
     base_topics: dict[str, str]  # every topic read -> the topic it is a lane or retry of
     clock_us: Callable[[], int] = now_us
 
-    async def retry(self, record: Record, attempt: int, delay_s: float) -> None:
-        """Deliver the message again, as this attempt, after `delay_s` seconds.
+    async def retry(self, record: Record, attempt: int, delay_s: float, error: str) -> None:
+        """Deliver the message again, as this attempt, after `delay_s` seconds, because of an error.
 
         Raises: PermanentError: it is too large to be sent again.
         """
         headers = headers_of(record) | {
             ATTEMPT: str(attempt),
             ORIGIN: "/".join(map(str, origin_of(record))),
+            RETRY_ERROR: error[:MAX_ERROR_CHARS],
         }
         topic = retry_topic(self.base_topics[record.topic], self.group_id)
         again = OutgoingRecord(topic, _key(record), record.value or b"", headers)

@@ -7,6 +7,7 @@ from libs.contracts.record import TENANT
 
 ATTEMPT = "attempt"
 ORIGIN = "origin"  # `topic/partition/offset` where a retried message was first read
+RETRY_ERROR = "retry_error"  # why the try before this one did not succeed
 TRACEPARENT = "traceparent"
 EVENT_ID = "ce_id"
 MAX_TENANT_CHARS = 64

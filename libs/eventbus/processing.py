@@ -100,7 +100,7 @@ class Processor:
         attempt = attempt_of(record)
         if self.gate.shut or attempt < max_attempts:
             log.warning("message_retried", attempt=attempt, error=repr(exc))
-            if await self._comes_back(record, reason):
+            if await self._comes_back(record, reason, repr(exc)):
                 return
         failure = Failure(reason, f"{type(exc).__name__}: {exc}", attempt, permanent=False)
         hook_error = await self._call_hook(event, failure)
@@ -108,17 +108,17 @@ class Processor:
 
     async def _give_up(self, record: Record, event: Any, failure: Failure) -> None:
         self.gate.went_wrong(FAILING_MESSAGES)
-        if not (self.gate.shut and await self._comes_back(record, failure.reason)):
+        if not (self.gate.shut and await self._comes_back(record, failure.reason, failure.detail)):
             await self._dead_letter(record, event, failure)
 
-    async def _comes_back(self, record: Record, reason: str) -> bool:
+    async def _comes_back(self, record: Record, reason: str, error: str) -> bool:
         """Deliver it again later. False: it is too large for that."""
         attempt = attempt_of(record)
         delay_s = backoff_s(self.retry, attempt)
         next_attempt = 1 if self.gate.shut else attempt + 1
         try:
             await self.holding.until_done(
-                lambda: self.ledger.retry(record, next_attempt, delay_s), "retry"
+                lambda: self.ledger.retry(record, next_attempt, delay_s, error), "retry"
             )
         except PermanentError:
             return False

@@ -23,14 +23,15 @@ class DocumentWork:
         self, sql: UnitOfWork, after: str, limit: int
     ) -> Sequence[tuple[str, Unfinished]]:
         rows = await pages.documents_in(sql, self.states, after=after, limit=limit)
-        return [(row["id"], work) for row in rows if (work := _work(row)) is not None]
+        return [(row["id"], work) for row in rows if (work := work_of(row)) is not None]
 
 
 PIPELINE = DocumentWork("document", RUNNING)
 DELETIONS = DocumentWork("deletion", (DocumentState.DELETED,))
 
 
-def _work(row: RowMapping) -> Unfinished | None:
+def work_of(row: RowMapping) -> Unfinished | None:
+    """What a document waits for; None: nothing."""
     event = pending_event(row)
     if event is None:
         return None

@@ -10,6 +10,7 @@ from services.cli.commands.asking import ask, search
 from services.cli.commands.fsck import fsck
 from services.cli.commands.lag import lag
 from services.cli.commands.status import status
+from services.cli.commands.stuck import resume, stuck
 from services.cli.commands.uploading import upload
 
 app = typer.Typer(
@@ -25,7 +26,7 @@ def up() -> None:
     os.execv(sys.executable, [sys.executable, "-m", "services.local"])  # noqa: S606
 
 
-for command in (upload, ask, search, status, lag, fsck):
+for command in (upload, ask, search, status, lag, stuck, resume, fsck):
     app.command()(command)
 for group in (dlq, keys):
     app.add_typer(group.app, name=group.__name__.rpartition(".")[2], no_args_is_help=True)

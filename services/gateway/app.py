@@ -8,6 +8,7 @@ from services.gateway.routes import (
     admin_dlq,
     admin_keys,
     admin_lag,
+    admin_stuck,
     asyncapi,
     conversations,
     docs,
@@ -17,7 +18,8 @@ from services.gateway.routes import (
     turns,
 )
 
-ADMIN = (admin_lag, admin_dlq, admin_keys)
+# Before `documents`, which takes every path below its own.
+ADMIN = (admin_lag, admin_dlq, admin_stuck, admin_keys)
 _UPLOADS = ("/v1/documents",)  # ingest bounds these, the gateway never holds them
 
 

@@ -20,10 +20,11 @@ class UnfinishedTurns:
     async def unfinished(
         self, sql: UnitOfWork, after: str, limit: int
     ) -> Sequence[tuple[str, Unfinished]]:
-        return [(row["id"], _work(row)) for row in await turns.unfinished(sql, after, limit)]
+        return [(row["id"], work_of(row)) for row in await turns.unfinished(sql, after, limit)]
 
 
-def _work(turn: RowMapping) -> Unfinished:
+def work_of(turn: RowMapping) -> Unfinished:
+    """What an open turn waits for."""
     plan, lease = turns.plan_of(turn), f"turn:{turn['id']}"
     if plan is not None:
         return Unfinished(turns.planned_event(turn, plan), "executor", lease=lease)

@@ -149,6 +149,9 @@ async def newest_by_key(
             outbox.c.offset,
             outbox.c.sent_at,
             outbox.c.broker_epoch,
+            outbox.c.not_before,
+            outbox.c.created_at,
+            outbox.c.headers,
         )
         .where(outbox.c.key.in_(keys), outbox.c.topic.in_(topics))
         .order_by(outbox.c.created_at, outbox.c.id)

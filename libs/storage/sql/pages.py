@@ -5,7 +5,7 @@ from collections.abc import Collection
 from sqlalchemy import RowMapping, and_, or_, select, union
 
 from libs.storage.sql.document_states import DocumentState
-from libs.storage.sql.tables import api_keys, chunks, documents
+from libs.storage.sql.tables import api_keys, chunks, documents, turns
 from libs.storage.sql.work import UnitOfWork
 
 
@@ -105,3 +105,31 @@ async def tenants(sql: UnitOfWork) -> list[str]:
     """Every tenant that has, or had, a key or has a document."""
     known = union(select(api_keys.c.tenant), select(documents.c.tenant))
     return sorted(row["tenant"] for row in await sql.rows(known))
+
+
+async def unmoved_documents(
+    sql: UnitOfWork, tenant: str, states: Collection[str], *, before_us: int, limit: int
+) -> list[RowMapping]:
+    """A tenant's documents in these states that did not change since a time, oldest first."""
+    return await sql.rows(
+        select(documents)
+        .where(
+            documents.c.tenant == tenant,
+            documents.c.state.in_(states),
+            documents.c.updated_at <= before_us,
+        )
+        .order_by(documents.c.updated_at, documents.c.id)
+        .limit(limit)
+    )
+
+
+async def unmoved_turns(
+    sql: UnitOfWork, tenant: str, states: Collection[str], *, before_us: int, limit: int
+) -> list[RowMapping]:
+    """As `unmoved_documents`."""
+    return await sql.rows(
+        select(turns)
+        .where(turns.c.tenant == tenant, turns.c.state.in_(states), turns.c.updated_at <= before_us)
+        .order_by(turns.c.updated_at, turns.c.id)
+        .limit(limit)
+    )

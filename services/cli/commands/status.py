@@ -9,6 +9,7 @@ from services.cli import render
 from services.cli.client import Client
 from services.cli.errors import ExitCode
 from services.cli.running import AsJson, run
+from services.cli.uploads import FINAL_STATES
 
 
 def status(
@@ -20,6 +21,8 @@ def status(
     async def work(client: Client) -> ExitCode:
         if document:
             found = await client.get(f"/v1/documents/{document}")
+            if found["state"] not in FINAL_STATES:
+                found["why"] = (await client.get(f"/v1/documents/{document}/why"))["words"]
             print(json.dumps(found, ensure_ascii=False, indent=None if as_json else 2))
             return ExitCode.OK
         readiness = await client.readiness()

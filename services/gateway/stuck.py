@@ -31,7 +31,7 @@ class Unmoved:
 
     @property
     def since_s(self) -> float:
-        return max(0.0, (now_us() - self.row["updated_at"]) / 1e6)
+        return max(0.0, (now_us() - int(self.row["updated_at"])) / 1e6)
 
     @property
     def name(self) -> str:

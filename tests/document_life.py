@@ -169,11 +169,12 @@ class Life:
         await self.vectors.ensure(ACTIVE.vector_collection)
         await self.keywords.ensure(ACTIVE.keyword_index)
 
-    async def upload(self, content: str, key: str | None = None) -> None:
+    async def upload(self, content: str, key: str | None = None, priority: str = "normal") -> None:
         """As the ingest API does: the file first, then the record."""
         document_id = new_id()
         await self.objects.put(original_key(TENANT, document_id), content.encode())
-        file = StoredFile(document_id, "n.txt", "text/plain", len(content), content[:64])
+        sha256, size_bytes = content[:64], len(content)
+        file = StoredFile(document_id, "n.txt", "text/plain", size_bytes, sha256, priority=priority)
         outcome = None
         try:
             async with self.db.work() as sql:

@@ -9,9 +9,9 @@ from sqlalchemy import RowMapping, insert, select, update
 
 from libs.kernel import now_us
 from libs.storage.keys import original_key
-from libs.storage.sql.document_events import lane_of, uploaded_event
+from libs.storage.sql.document_events import URGENT, lane_of, pending_event, uploaded_event
 from libs.storage.sql.document_rows import is_document
-from libs.storage.sql.document_states import DocumentState
+from libs.storage.sql.document_states import RUNNING, DocumentState
 from libs.storage.sql.documents import find, load, note, resume, start_generation
 from libs.storage.sql.idempotency import ReusedKeyError, made_before, remember
 from libs.storage.sql.tables import documents
@@ -80,7 +80,20 @@ async def _create_or_find(
         return await _create(sql, tenant, file), Outcome.CREATED
     if known["state"] in RESTARTS:
         return await _start_again(sql, known, file), Outcome.RESTARTED
+    if file.priority == URGENT != known["priority"] and known["state"] in RUNNING:
+        return await _hurry(sql, known), Outcome.KNOWN
     return known, Outcome.KNOWN
+
+
+async def _hurry(sql: UnitOfWork, known: RowMapping) -> RowMapping:
+    """Let a document that waits among the others overtake them: its event goes by both lanes."""
+    of = (known["tenant"], known["id"])
+    await sql.execute(update(documents).where(is_document(*of)).values(priority=URGENT))
+    row = await load(sql, *of)
+    event = pending_event(row)
+    if event is not None:
+        await sql.emit(event, lane=URGENT)
+    return row
 
 
 async def _start_again(sql: UnitOfWork, known: RowMapping, file: StoredFile) -> RowMapping:

@@ -52,9 +52,13 @@ class DocumentLife(RuleBasedStateMachine):
 
         return self.runner.run(whole())
 
-    @rule(content=st.sampled_from("aab"), key=st.sampled_from([None, None, "k1", "k2"]))
-    def upload(self, content: str, key: str | None) -> None:
-        self.run(self.life.upload(CONTENTS[content], key))
+    @rule(
+        content=st.sampled_from("aab"),
+        key=st.sampled_from([None, None, "k1", "k2"]),
+        priority=st.sampled_from(["normal", "urgent"]),
+    )
+    def upload(self, content: str, key: str | None, priority: str) -> None:
+        self.run(self.life.upload(CONTENTS[content], key, priority))
 
     @rule(what=st.sampled_from(REQUESTS), which=st.integers(0, 3))
     def request(self, what: str, which: int) -> None:

@@ -64,7 +64,8 @@ async def upload_document(
     """Upload a file. The same content of a tenant is one document: known content answers 200.
 
     Content whose document failed or was cancelled is tried again (202): from the stage that failed,
-    or, when it was not parsed or a plan is given, as the next generation. An empty file is accepted
+    or, when it was not parsed or a plan is given, as the next generation. Known content that is
+    still waiting goes ahead when it is uploaded again as urgent. An empty file is accepted
     and fails with the reason `empty`, so that batches add up.
     """
     row, outcome = await upload(request, principal, ingest, idempotency_key)

@@ -15,6 +15,7 @@ from libs.contracts import DocumentUploaded
 from libs.kernel import ConflictError
 from libs.storage.sql import Database, UnitOfWork, documents
 from services.ingest.api.deps import Ingest
+from tests.outbox import emitted
 from tests.unit.services.ingest.api.conftest import MAX_UPLOAD_BYTES, World, assert_problem
 
 URL = "/v1/documents"
@@ -298,3 +299,18 @@ async def test_uploading_again_restores_a_lost_original(world: World) -> None:
     world.objects.objects.clear()
     assert (await world.upload(b"precious"))["id"] == first["id"]
     assert world.objects.objects == {f"acme/{first['id']}/original": b"precious"}
+
+
+async def test_a_waiting_document_overtakes_the_others_when_it_is_uploaded_as_urgent(
+    world: World,
+) -> None:
+    first = await world.upload()
+    for _ in range(2):
+        assert (await world.upload(priority="urgent"))["generation"] == 1
+    async with world.db.reading() as sql:
+        row = await documents.load(sql, "acme", first["id"])
+    assert row["priority"] == "urgent"
+    assert [topic for topic, _ in await emitted(world.db)] == [
+        "documents.uploaded.v1",
+        "documents.uploaded.v1.urgent",
+    ]

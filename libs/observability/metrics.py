@@ -111,5 +111,5 @@ WORKERS_READY = Gauge("workers_ready", "Live processes that are ready", ["servic
 HTTP_REQUESTS = Counter("http_requests_total", "Requests", ["route", "method", "status"])
 # Time to the response's start.
 HTTP_SECONDS = Histogram("http_request_seconds", "Time to the response", ["route"], buckets=_QUICK)
-# Requests refused by a limit or guard. reason: rate | size | host | key | type.
+# Requests refused by a limit or guard. reason: rate | size | type | key | forbidden | slow.
 HTTP_REFUSED = Counter("http_refused_total", "Requests refused by a guard", ["reason"])

@@ -11,6 +11,7 @@ from libs.web.bodies import Pace
 from libs.web.health import Missing, health_routes
 from libs.web.hosts import HostCheckMiddleware
 from libs.web.limits import BodyLimitMiddleware
+from libs.web.measuring import MeasuringMiddleware
 from libs.web.openapi import install_openapi
 from libs.web.problems import install_problems
 
@@ -50,5 +51,6 @@ def new_app(
         pace=pace,
     )
     app.add_middleware(HostCheckMiddleware, allowed=tuple(allowed_hosts))
+    app.add_middleware(MeasuringMiddleware)
     app.include_router(health_routes(missing))
     return app

@@ -10,8 +10,9 @@ from libs.eventbus.backlog import KafkaBacklogs
 from libs.kernel import TransientError, stable_partition
 from libs.service.process import open_platform, serve_http
 from libs.service.process import run as run_process
-from libs.service.search import open_search
+from libs.service.search import SearchStack, open_search
 from libs.service.turn_journal import ReplyFanOut
+from libs.storage.sql import Database, active_index
 from services.gateway.app import create_app
 from services.gateway.deps import Gateway
 from services.gateway.lag import LagReader, LagWatch
@@ -21,7 +22,7 @@ from services.gateway.recovery import UnfinishedTurns
 from services.gateway.replies import Replies
 from services.gateway.settings import GatewaySettings
 
-PROBE_TENANT = "sluice-probe"  # has no documents: a search that finds nothing says it works
+PROBE_TENANT = "sluice-probe"  # has no documents: that nothing is counted says that it works
 
 
 async def main(settings: GatewaySettings) -> None:
@@ -37,7 +38,7 @@ async def main(settings: GatewaySettings) -> None:
             platform.db,
             platform.health,
             {
-                "search": lambda: retriever.search(PROBE_TENANT, "probe", limit=1),
+                "search": lambda: _reach_indexes(platform.db, search),
                 # Its heartbeat outlives a killed process for some seconds; its port does not.
                 "ingest": lambda: _reach(ingest),
             },
@@ -74,6 +75,16 @@ async def main(settings: GatewaySettings) -> None:
             )
             for task in background:
                 task.cancel()
+
+
+async def _reach_indexes(db: Database, search: SearchStack) -> None:
+    """Both indexes answer. No embedding: readiness is asked often, and must stay cheap."""
+    async with db.reading() as sql:
+        active = await active_index.read(sql)
+    await asyncio.gather(
+        search.vectors.count(active.vector_collection, PROBE_TENANT),
+        search.keywords.count(active.keyword_index, PROBE_TENANT),
+    )
 
 
 async def _reach(ingest: httpx.AsyncClient) -> None:

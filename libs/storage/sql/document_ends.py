@@ -4,6 +4,7 @@ from sqlalchemy import RowMapping, delete
 
 from libs.contracts import DocumentControl, DocumentDeleted, DocumentFailed
 from libs.kernel import ConflictError, NotFoundError
+from libs.observability.metrics import DOCUMENT_FAILURES
 from libs.storage.sql import chunks
 from libs.storage.sql.document_rows import change, find, is_document, load
 from libs.storage.sql.document_states import RUNNING, STARTS_FROM, DocumentState
@@ -35,6 +36,7 @@ async def fail(
     if stage == "chunk":  # a set that was cut off in the middle; a whole one waits to be resumed
         await chunks.clear(sql, tenant, document_id, generation)
     await sql.emit(DocumentFailed(tenant, document_id, generation, stage, reason, detail))
+    sql.when_committed.append(DOCUMENT_FAILURES.labels(stage, reason).inc)
     return True
 
 

@@ -9,6 +9,7 @@ from typing import Any
 from sqlalchemy import ColumnElement, RowMapping, and_, func, insert, literal, select, update
 
 from libs.kernel import NotFoundError, now_us
+from libs.observability.metrics import DOCUMENTS
 from libs.storage.sql.document_states import DocumentState
 from libs.storage.sql.tables import document_timeline, documents
 from libs.storage.sql.work import UnitOfWork
@@ -69,6 +70,7 @@ async def note(
     ).where(document_timeline.c.document_id == document_id)
     columns = ["document_id", "seq", "generation", "stage", "data", "at"]
     await sql.execute(insert(document_timeline).from_select(columns, seq))
+    sql.when_committed.append(DOCUMENTS.labels(stage).inc)
 
 
 async def timeline(

@@ -12,6 +12,7 @@ from sqlalchemy import func, insert, select
 
 from libs.contracts import TurnReply
 from libs.kernel import ConflictError, NotFoundError, now_us
+from libs.observability.metrics import TURN_EVENTS
 from libs.storage.sql.tables import turn_events, turns
 from libs.storage.sql.work import UnitOfWork
 
@@ -126,6 +127,7 @@ async def insert_events(
         for e in numbered
     ]
     await sql.execute(insert(turn_events), rows)
+    sql.when_committed += [TURN_EVENTS.labels(event.type).inc for event in numbered]
     return numbered
 
 

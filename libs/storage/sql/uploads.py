@@ -3,11 +3,13 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from functools import partial
 from typing import Any
 
 from sqlalchemy import RowMapping, insert, select, update
 
 from libs.kernel import now_us
+from libs.observability.metrics import UPLOADED_BYTES
 from libs.storage.keys import original_key
 from libs.storage.sql.document_events import URGENT, lane_of, pending_event, uploaded_event
 from libs.storage.sql.document_rows import is_document
@@ -132,6 +134,7 @@ async def _create(sql: UnitOfWork, tenant: str, file: StoredFile) -> RowMapping:
         )
     )
     await note(sql, file.document_id, 1, DocumentState.UPLOADED, {})
+    sql.when_committed.append(partial(UPLOADED_BYTES.inc, file.size_bytes))
     row = await load(sql, tenant, file.document_id)
     await sql.emit(uploaded_event(row), lane=lane_of(row["priority"]))
     return row

@@ -50,6 +50,7 @@ class UnitOfWork:
         self._connection = connection
         self._read_only = read_only
         self.outbox_rows: list[OutboxRow] = []
+        self.when_committed: list[Callable[[], None]] = []  # counts what has really happened
 
     async def execute(self, statement: Executable, *args: Any) -> CursorResult[Any]:
         if self._read_only and isinstance(statement, UpdateBase):
@@ -122,6 +123,8 @@ class Database:
             await self._wait_for_turn(stack)
             unit = UnitOfWork(await self._transaction(stack))
             yield unit
+        for tell in unit.when_committed:
+            tell()
         if unit.outbox_rows and self.after_commit is not None:
             await self.after_commit(unit.outbox_rows)
 

@@ -1,5 +1,6 @@
 """What commands print for people."""
 
+import sys
 from collections import Counter
 from typing import Any
 
@@ -9,7 +10,9 @@ from rich.table import Table
 from services.cli.client import Json
 from services.cli.uploads import Upload
 
-out = Console(highlight=False, soft_wrap=True)
+WIDE = 240  # where nobody looks: into a file or a pipe, rows stay on one line
+
+out = Console(highlight=False, soft_wrap=True, width=None if sys.stdout.isatty() else WIDE)
 err = Console(stderr=True, highlight=False, soft_wrap=True)
 
 
@@ -50,10 +53,17 @@ def print_hits(hits: list[Json]) -> None:
         out.print(f"   {shortened(hit['text'], 300)}", markup=False)
 
 
+def table_of(*columns: str, title: str | None = None) -> Table:
+    """A plain table. Ids and names of topics stay whole, to be copied; the last column wraps."""
+    table = Table(box=None, pad_edge=False, title=title, title_justify="left")
+    for column in columns:
+        is_last = column == columns[-1]
+        table.add_column(column, overflow="fold", no_wrap=not is_last)
+    return table
+
+
 def document_table(documents: list[Json]) -> Table:
-    table = Table(box=None, pad_edge=False)
-    for column in ("id", "state", "name", "chunks", "reason"):
-        table.add_column(column, overflow="fold")
+    table = table_of("id", "state", "name", "chunks", "reason")
     for document in documents:
         counts: dict[str, Any] = document.get("counts") or {}
         table.add_row(

@@ -148,9 +148,7 @@ def _report(result: Json, *, as_json: bool) -> ExitCode:
 
 
 def _table(letters: list[Json]) -> Table:
-    table = Table(box=None, pad_edge=False)
-    for column in ("id", "when", "group", "topic", "tries", "reason", "detail"):
-        table.add_column(column, overflow="fold")
+    table = render.table_of("id", "when", "group", "topic", "tries", "reason", "detail")
     for letter in letters:
         detail = render.shortened(letter["detail"] or "(names no tenant: withheld)", 80)
         table.add_row(

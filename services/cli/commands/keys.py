@@ -3,7 +3,6 @@
 from typing import Annotated
 
 import typer
-from rich.table import Table
 
 from services.cli import render
 from services.cli.client import Client
@@ -23,9 +22,7 @@ def list_keys(as_json: AsJson = False) -> None:
             for key in keys:
                 print_json(key)
             return ExitCode.OK
-        table = Table(box=None, pad_edge=False)
-        for column in ("id", "role", "created", "revoked", "name"):
-            table.add_column(column, overflow="fold")
+        table = render.table_of("id", "role", "created", "revoked", "name")
         for key in keys:
             revoked = (key["revoked_at"] or "")[:19]
             table.add_row(key["id"], key["role"], key["created_at"][:19], revoked, key["name"])

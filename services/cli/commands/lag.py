@@ -28,9 +28,7 @@ def lag(as_json: AsJson = False) -> None:
 
 
 def _groups(groups: list[Json]) -> Table:
-    table = Table(box=None, pad_edge=False)
-    for column in ("group", "topic", "waiting", "verdict"):
-        table.add_column(column, justify="right" if column == "waiting" else "left")
+    table = render.table_of("group", "topic", "waiting", "verdict")
     for group in groups:
         if group["kind"] == "retry" and group["state"] == "idle" and not group["waiting"]:
             continue

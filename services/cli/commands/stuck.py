@@ -3,7 +3,6 @@
 from typing import Annotated
 
 import typer
-from rich.table import Table
 
 from services.cli import render
 from services.cli.client import Client, Json
@@ -98,9 +97,7 @@ def _print(found: Json, older_than: str) -> None:
     ):
         if not rows:
             continue
-        table = Table(box=None, pad_edge=False, title=title, title_justify="left")
-        for column in ("id", "kind", "state", "for", "name", "why"):
-            table.add_column(column, overflow="fold")
+        table = render.table_of("id", "kind", "state", "for", "name", "why", title=title)
         for row in rows:
             mark = " *" if row["resumable"] else ""
             name, since = render.shortened(row["name"], 30), _spoken(row["since_s"])

@@ -6,7 +6,7 @@ import pytest
 from prometheus_client import REGISTRY
 
 from libs.kernel import new_id
-from libs.storage.sql import documents, turns, uploads
+from libs.storage.sql import Database, documents, turns, uploads
 from tests.library import sqlite
 
 
@@ -33,9 +33,7 @@ async def test_documents_failures_bytes_and_turn_events_are_counted_once_committ
     before = counts()
     async with sqlite(tmp_path) as db:
         with pytest.raises(ChangedMindError):
-            async with db.work() as sql:
-                await uploads.take_in(sql, "t", _file())
-                raise ChangedMindError
+            await _change_ones_mind(db)
         assert counts() == before
         file = _file()
         async with db.work() as sql:
@@ -47,6 +45,12 @@ async def test_documents_failures_bytes_and_turn_events_are_counted_once_committ
             await turns.create_turn(sql, "t", conversation, "why?", 0)
     grown = [now - then for now, then in zip(counts(), before, strict=True)]
     assert grown == [1, 1, 1, 42, 1]
+
+
+async def _change_ones_mind(db: Database) -> None:
+    async with db.work() as sql:
+        await uploads.take_in(sql, "t", _file())
+        raise ChangedMindError
 
 
 def _file() -> uploads.StoredFile:

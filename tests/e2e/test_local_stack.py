@@ -57,6 +57,18 @@ def library(stack: Stack) -> dict[str, dict[str, Any]]:
     return documents
 
 
+def test_operators_see_that_all_is_well(stack: Stack, library: dict[str, dict[str, Any]]) -> None:
+    fsck = stack.cli("fsck", "--grace", "0", "--json")
+    assert fsck.returncode == 0, fsck.stdout + fsck.stderr
+    assert json.loads(fsck.stdout)["summary"]["documents"] == len(library)
+    lag = stack.cli("lag", "--json")
+    assert lag.returncode == 0, lag.stdout + lag.stderr
+    assert {group["state"] for group in json.loads(lag.stdout)["groups"]} <= {"idle", "working"}
+    stuck = stack.cli("stuck", "--json")
+    assert json.loads(stuck.stdout) == {"unfinished": [], "failed": []}
+    assert "no dead letters" in stack.cli("dlq", "list").stdout
+
+
 @pytest.mark.parametrize(
     ("question", "name", "fact"),
     [

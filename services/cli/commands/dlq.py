@@ -48,12 +48,14 @@ def list_letters(
 
 
 @app.command()
-def show(letter: Annotated[str, typer.Argument(help="A letter's id.")]) -> None:
+def show(
+    letter: Annotated[str, typer.Argument(help="A letter's id.")], as_json: AsJson = False
+) -> None:
     """Show one letter as JSON, with the event it holds."""
 
     async def work(client: Client) -> ExitCode:
         found = await client.get(f"/v1/admin/dlq/{letter}")
-        print(json.dumps(found, ensure_ascii=False, indent=2))
+        print(json.dumps(found, ensure_ascii=False, indent=None if as_json else 2))
         return ExitCode.OK
 
     run(work)

@@ -53,12 +53,18 @@ def create(
 
 
 @app.command()
-def revoke(key: Annotated[str, typer.Argument(help="The key's id, from `keys list`.")]) -> None:
+def revoke(
+    key: Annotated[str, typer.Argument(help="The key's id, from `keys list`.")],
+    as_json: AsJson = False,
+) -> None:
     """Refuse a key from its next request on."""
 
     async def work(client: Client) -> ExitCode:
         await client.delete(f"/v1/admin/keys/{key}")
-        render.out.print(f"revoked {key}", markup=False)
+        if as_json:
+            print_json({"id": key, "revoked": True})
+        else:
+            render.out.print(f"revoked {key}", markup=False)
         return ExitCode.OK
 
     run(work)

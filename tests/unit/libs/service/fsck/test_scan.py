@@ -153,14 +153,14 @@ async def test_one_tenant_can_be_looked_at_alone(platform: Platform) -> None:
 
 
 async def test_a_large_library_is_looked_through_page_by_page(platform: Platform) -> None:
-    for number in range(230):
+    for number in range(120):
         await platform.library.record(f"d{number:03}", state="uploaded", active=None)
         await platform.objects.put(f"t/d{number:03}/original", b"x")
     assert await platform.findings() == []
-    assert platform.tally.documents == 230
+    assert platform.tally.documents == 120
     async with platform.library.db.work() as sql:
         await sql.execute(delete(documents))
-    assert len(await platform.findings()) == 230
+    assert len(await platform.findings()) == 120
 
 
 class HealingKeywords(FakeKeywords):

@@ -1,11 +1,12 @@
 """The reconciler: work that SQL knows to be unfinished, and that nobody works on, is emitted again.
 
-In flight, hence left alone, is work whose newest outbox row
+In flight, hence left alone, is work of which some outbox row
 
 - is not sent yet (a retry that waits for its time is this case), or
 - went into the log the broker still has, to a place that the consumer group has not passed;
 
-and work under a live lease. Everything else was lost on its way.
+and work under a live lease. Everything else was lost on its way. Any row counts, not the newest
+alone, as which one that is depends on clocks: a lost event waits until its key's others passed.
 """
 
 import asyncio
@@ -24,7 +25,7 @@ from libs.kernel import TransientError, new_id
 from libs.observability.metrics import RECONCILED
 from libs.storage.sql import Database, UnitOfWork
 from libs.storage.sql.leases import acquire, live, release
-from libs.storage.sql.outbox import newest_by_key
+from libs.storage.sql.outbox import rows_by_key
 
 log = structlog.get_logger(__name__)
 
@@ -74,17 +75,18 @@ class _Known:
     epoch: str
     committed: Mapping[tuple[str, Place], int]  # (group, place) -> next offset to be read
 
-    def is_lost(self, work: Unfinished, row: RowMapping | None, leased: Collection[str]) -> bool:
-        if work.lease in leased:
-            return False
-        if row is None:
-            return True
+    def is_lost(
+        self, work: Unfinished, rows: Sequence[RowMapping], leased: Collection[str]
+    ) -> bool:
+        return work.lease not in leased and not any(self._is_on_its_way(work, row) for row in rows)
+
+    def _is_on_its_way(self, work: Unfinished, row: RowMapping) -> bool:
         if row["sent_at"] is None:
-            return False
-        if row["broker_epoch"] != self.epoch:
             return True
+        if row["broker_epoch"] != self.epoch:
+            return False
         next_offset = self.committed.get((work.group_id, (row["topic"], row["partition"])))
-        return next_offset is not None and next_offset > row["offset"]
+        return next_offset is None or next_offset <= row["offset"]
 
 
 class Reconciler:
@@ -141,7 +143,7 @@ class Reconciler:
         while True:
             async with self._db.reading() as sql:
                 found = list(await source.unfinished(sql, after, PAGE))
-                rows = await _newest(sql, [work for _, work in found])
+                rows = await _rows_of(sql, [work for _, work in found])
             known = await self._ask_broker([work for _, work in found], rows)
             if not found or known is None:
                 return total
@@ -151,16 +153,16 @@ class Reconciler:
             after = found[-1][0]
 
     async def _ask_broker(
-        self, works: Sequence[Unfinished], rows: Mapping[tuple[str, ...], RowMapping]
+        self, works: Sequence[Unfinished], rows: Mapping[tuple[str, ...], Sequence[RowMapping]]
     ) -> _Known | None:
         epoch = self._epoch()
         if not epoch:
             return None
         wanted: dict[str, set[Place]] = defaultdict(set)
         for work in works:
-            row = rows.get((*work.topics, work.key))
-            if row is not None and row["sent_at"] is not None and row["broker_epoch"] == epoch:
-                wanted[work.group_id].add((row["topic"], row["partition"]))
+            for row in rows.get((*work.topics, work.key), ()):
+                if row["sent_at"] is not None and row["broker_epoch"] == epoch:
+                    wanted[work.group_id].add((row["topic"], row["partition"]))
         committed = {
             (group, place): offset
             for group, places in wanted.items()
@@ -174,12 +176,12 @@ class Reconciler:
             if not await acquire(sql, turn, self._holder, ttl_s=TURN_TTL_S):
                 return 0  # its unit of work has not ended, and it sees what we see
             works = [work for _, work in await source.unfinished(sql, after, PAGE)]
-            rows = await _newest(sql, works)
+            rows = await _rows_of(sql, works)
             leased = await live(sql, {work.lease for work in works if work.lease})
             lost = [
                 work
                 for work in works
-                if known.is_lost(work, rows.get((*work.topics, work.key)), leased)
+                if known.is_lost(work, rows.get((*work.topics, work.key), ()), leased)
             ]
             for work in lost:
                 await sql.emit(work.event, lane=work.lane)
@@ -190,15 +192,15 @@ class Reconciler:
         return len(lost)
 
 
-async def _newest(
+async def _rows_of(
     sql: UnitOfWork, works: Sequence[Unfinished]
-) -> dict[tuple[str, ...], RowMapping]:
-    """By (topics…, key): the newest outbox row of each work."""
+) -> dict[tuple[str, ...], Sequence[RowMapping]]:
+    """By (topics…, key): the outbox rows of each work."""
     keys: dict[tuple[str, ...], set[str]] = defaultdict(set)
     for work in works:
         keys[work.topics].add(work.key)
     return {
-        (*topics, key): row
+        (*topics, key): rows
         for topics, wanted in keys.items()
-        for key, row in (await newest_by_key(sql, topics, wanted)).items()
+        for key, rows in (await rows_by_key(sql, topics, wanted)).items()
     }

@@ -11,21 +11,18 @@ from libs.eventbus.relay import Relay
 from libs.kernel import TransientError, now_us
 from libs.observability.metrics import OUTBOX_OLDEST_SECONDS, OUTBOX_PENDING
 from libs.storage.sql import Database
-from libs.storage.sql.outbox import backlog, claim_due, next_due, prune
+from libs.storage.sql.outbox import backlog, claim_due, next_due
 
 log = structlog.get_logger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
 class SweepPolicy:
-    """How often the outbox is looked through, and how long sent rows are kept."""
+    """How often the outbox is looked through."""
 
     interval_s: float = 1.0  # jittered, so that processes take turns
     claim_s: float = 10.0
     batch: int = 200
-    keep_sent_s: float = 24 * 3600.0
-    prune_every_s: float = 60.0
-    prune_batch: int = 500
 
 
 class Sweep:
@@ -43,13 +40,9 @@ class Sweep:
 
     async def run(self) -> None:
         """Look through the outbox until cancelled; faults are logged and tried again."""
-        pruned_at = asyncio.get_running_loop().time()
         while True:
             await self._nap()
             await self._try_pass()
-            if asyncio.get_running_loop().time() - pruned_at > self._policy.prune_every_s:
-                pruned_at = asyncio.get_running_loop().time()
-                await self._try_prune()
 
     async def sweep_once(self) -> int:
         """Send every row that is due now; returns how many went out.
@@ -67,12 +60,6 @@ class Sweep:
             if not sent:
                 break
         return total
-
-    async def prune_once(self) -> int:
-        """Delete one small batch of rows that were sent long ago."""
-        sent_before = now_us() - int(self._policy.keep_sent_s * 1e6)
-        async with self._db.work() as sql:
-            return await prune(sql, sent_before=sent_before, limit=self._policy.prune_batch)
 
     async def _due_in_s(self) -> float | None:
         async with self._db.reading() as sql:
@@ -108,10 +95,3 @@ class Sweep:
         OUTBOX_PENDING.set(waiting.rows)
         since = waiting.oldest_due_at
         OUTBOX_OLDEST_SECONDS.set(0.0 if since is None else (now_us() - since) / 1e6)
-
-    async def _try_prune(self) -> None:
-        try:
-            while await self.prune_once() >= self._policy.prune_batch:
-                pass
-        except TransientError as exc:
-            log.warning("outbox_prune_failed", error=str(exc))

@@ -140,7 +140,7 @@ async def open_platform(settings: PlatformSettings, service: str) -> AsyncIterat
     settings.home.mkdir(parents=True, exist_ok=True)
     db = open_database(settings.sql_url)
     kafka = KafkaPublisher(settings.kafka_bootstrap, idempotence=settings.kafka_idempotence)
-    upkeep = Upkeep(service, db, settings.kafka_bootstrap, kafka)
+    upkeep = Upkeep(service, db, settings.kafka_bootstrap, kafka, settings.retention)
     platform = Platform(settings, db, kafka, upkeep)
     try:
         async with asyncio.TaskGroup() as tasks:

@@ -9,6 +9,8 @@ from typing import Annotated
 from pydantic import Field, field_validator
 from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 
+from libs.storage.sql.retention import DAY_S, HOUR_S, Retention
+
 
 class PlatformSettings(BaseSettings):
     """Where the platform's parts are. Services subclass it to add what only they need."""
@@ -36,12 +38,38 @@ class PlatformSettings(BaseSettings):
     llm_base_url: str | None = Field(default=None, validation_alias="LLM_BASE_URL")
     llm_model: str | None = Field(default=None, validation_alias="LLM_MODEL")
     llm_api_key: str | None = Field(default=None, validation_alias="LLM_API_KEY", repr=False)
+    # How long finished rows are kept (see Retention).
+    keep_sent_events_hours: float = Field(
+        default=24, ge=1, validation_alias="SLUICE_KEEP_SENT_EVENTS_HOURS"
+    )
+    keep_turn_events_days: float = Field(
+        default=30, gt=0, validation_alias="SLUICE_KEEP_TURN_EVENTS_DAYS"
+    )
+    keep_model_calls_days: float = Field(
+        default=400, gt=0, validation_alias="SLUICE_KEEP_MODEL_CALLS_DAYS"
+    )
+    keep_dead_letters_days: float = Field(
+        default=30, gt=0, validation_alias="SLUICE_KEEP_DEAD_LETTERS_DAYS"
+    )
+    keep_idempotency_keys_days: float = Field(
+        default=7, gt=0, validation_alias="SLUICE_KEEP_IDEMPOTENCY_KEYS_DAYS"
+    )
     log_level: str = Field(default="INFO", validation_alias="SLUICE_LOG_LEVEL")
 
     @property
     def sql_url(self) -> str:
         """The SQLAlchemy URL; a SQLite file in the data folder unless one is configured."""
         return self.database_url or f"sqlite+aiosqlite:///{self.home.absolute() / 'sluice.db'}"
+
+    @property
+    def retention(self) -> Retention:
+        return Retention(
+            sent_events_s=self.keep_sent_events_hours * HOUR_S,
+            turn_events_s=self.keep_turn_events_days * DAY_S,
+            model_calls_s=self.keep_model_calls_days * DAY_S,
+            handled_letters_s=self.keep_dead_letters_days * DAY_S,
+            idempotency_keys_s=self.keep_idempotency_keys_days * DAY_S,
+        )
 
     @property
     def objects_dir(self) -> Path:

@@ -15,7 +15,9 @@ from libs.eventbus.relay import Relay
 from libs.eventbus.sweep import Sweep
 from libs.kernel import TransientError, new_id, now_us
 from libs.service.health import Health
+from libs.service.housekeeping import Housekeeper
 from libs.storage.sql import Database
+from libs.storage.sql.retention import Retention
 from libs.storage.sql.workers import Worker, beat, leave
 
 log = structlog.get_logger(__name__)
@@ -28,7 +30,14 @@ UNPREPARED_PATIENCE_S = 5.0
 class Upkeep:
     """Connects to SQL and the broker, whenever they come, and keeps the process's row fresh."""
 
-    def __init__(self, service: str, db: Database, bootstrap: str, kafka: KafkaPublisher) -> None:
+    def __init__(
+        self,
+        service: str,
+        db: Database,
+        bootstrap: str,
+        kafka: KafkaPublisher,
+        retention: Retention,
+    ) -> None:
         self.health = Health()
         self.epoch = EpochWatcher(db, bootstrap)
         self.sql_there = asyncio.Event()
@@ -39,6 +48,7 @@ class Upkeep:
         self._kafka = kafka
         self._relay = Relay(db, kafka, lambda: self.epoch.current)
         db.after_commit = self._relay.after_commit
+        self._housekeeper = Housekeeper(db, retention)
         self._patient_until = asyncio.get_running_loop().time() + UNPREPARED_PATIENCE_S
         self._log_is_new = asyncio.Event()
         self.epoch.on_new_log(self._log_is_new.set)
@@ -52,7 +62,8 @@ class Upkeep:
                 tasks.create_task(work())
             await self.sql_there.wait()
             sweep = Sweep(self._db, self._relay)
-            for work in (self._beat, self._probe_broker, sweep.run, self.epoch.run):
+            beside = (sweep.run, self._housekeeper.run, self.epoch.run)
+            for work in (self._beat, self._probe_broker, *beside):
                 tasks.create_task(work())
 
     async def drain(self) -> None:

@@ -2,11 +2,14 @@
 
 from collections.abc import Collection
 
-from sqlalchemy import delete, insert, select, update
+from sqlalchemy import ColumnElement, and_, delete, insert, not_, or_, select, update
 
 from libs.kernel import ConflictError, now_us
 from libs.storage.sql.tables import leases
 from libs.storage.sql.work import UnitOfWork
+
+# Nobody leases anything for so long: such a lease was written by a clock that ran ahead.
+HORIZON_US = 600_000_000
 
 
 async def acquire(sql: UnitOfWork, name: str, holder: str, *, ttl_s: float) -> bool:
@@ -15,7 +18,7 @@ async def acquire(sql: UnitOfWork, name: str, holder: str, *, ttl_s: float) -> b
     expires_at = now + int(ttl_s * 1e6)
     taken = (
         update(leases)
-        .where(leases.c.name == name, (leases.c.holder == holder) | (leases.c.expires_at <= now))
+        .where(leases.c.name == name, or_(leases.c.holder == holder, not_(_is_live(now))))
         .values(holder=holder, expires_at=expires_at)
     )
     if await sql.compare_and_set(taken):
@@ -50,6 +53,10 @@ async def release(sql: UnitOfWork, name: str, holder: str) -> bool:
 async def live(sql: UnitOfWork, names: Collection[str]) -> set[str]:
     """Which of these leases somebody holds now."""
     found = await sql.rows(
-        select(leases.c.name).where(leases.c.name.in_(names), leases.c.expires_at > now_us())
+        select(leases.c.name).where(leases.c.name.in_(names), _is_live(now_us()))
     )
     return {row["name"] for row in found}
+
+
+def _is_live(now: int) -> ColumnElement[bool]:
+    return and_(leases.c.expires_at > now, leases.c.expires_at <= now + HORIZON_US)

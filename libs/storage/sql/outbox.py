@@ -1,20 +1,24 @@
-"""Outbox rows: claimed, sent, marked, pruned.
+"""Outbox rows: claimed, sent, marked.
 
 An unsent row's `not_before` is also its claim: whoever may send it moves that time ahead first, so
 that nobody else takes the row before the claim has run out. The process that commits a row holds
 the first claim.
 """
 
+from collections import defaultdict
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
-from sqlalchemy import RowMapping, bindparam, delete, func, select, update
+from sqlalchemy import ColumnElement, RowMapping, bindparam, func, or_, select, update
 
 from libs.contracts import OutgoingRecord, Position
 from libs.kernel import now_us
 from libs.storage.sql.epochs import load_epoch
 from libs.storage.sql.tables import outbox
 from libs.storage.sql.work import OutboxRow, UnitOfWork
+
+# Nothing is put off for so long: a time farther ahead was written by a clock that ran ahead.
+HORIZON_US = 3_600_000_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +35,7 @@ async def claim_due(sql: UnitOfWork, *, claim_us: int, limit: int) -> list[Outbo
     now = now_us()
     found = await sql.rows(
         select(outbox)
-        .where(outbox.c.sent_at.is_(None), outbox.c.not_before <= now)
+        .where(outbox.c.sent_at.is_(None), _is_due(now))
         .order_by(outbox.c.not_before, outbox.c.created_at, outbox.c.id)
         .limit(limit)
         .with_for_update(skip_locked=True)
@@ -101,17 +105,19 @@ async def backlog(sql: UnitOfWork) -> Backlog:
     unsent = outbox.c.sent_at.is_(None)
     rows = await sql.scalar(select(func.count()).select_from(outbox).where(unsent))
     oldest = await sql.scalar(
-        select(func.min(outbox.c.created_at)).where(unsent, outbox.c.not_before <= now_us())
+        select(func.min(outbox.c.created_at)).where(unsent, _is_due(now_us()))
     )
     return Backlog(int(rows), None if oldest is None else int(oldest))
 
 
 async def next_due(sql: UnitOfWork) -> int | None:
     """When the next unsent row's time comes; None: there is none."""
-    found = await sql.scalar(
-        select(func.min(outbox.c.not_before)).where(outbox.c.sent_at.is_(None))
-    )
-    return None if found is None else int(found)
+    unsent, now = outbox.c.sent_at.is_(None), now_us()
+    times = select(func.min(outbox.c.not_before), func.max(outbox.c.not_before)).where(unsent)
+    first, last = (await sql.execute(times)).one()
+    if first is None:
+        return None
+    return now if last > now + HORIZON_US else int(first)
 
 
 async def oldest_sent(
@@ -137,10 +143,14 @@ async def oldest_sent(
     return found
 
 
-async def newest_by_key(
+def _is_due(now: int) -> ColumnElement[bool]:
+    return or_(outbox.c.not_before <= now, outbox.c.not_before > now + HORIZON_US)
+
+
+async def rows_by_key(
     sql: UnitOfWork, topics: Collection[str], keys: Collection[str]
-) -> dict[str, RowMapping]:
-    """For each key its last row on any of these topics, without the value."""
+) -> dict[str, list[RowMapping]]:
+    """For each key its rows on any of these topics, oldest first, without the values."""
     found = await sql.rows(
         select(
             outbox.c.key,
@@ -156,13 +166,14 @@ async def newest_by_key(
         .where(outbox.c.key.in_(keys), outbox.c.topic.in_(topics))
         .order_by(outbox.c.created_at, outbox.c.id)
     )
-    return {row["key"]: row for row in found}
+    rows: dict[str, list[RowMapping]] = defaultdict(list)
+    for row in found:
+        rows[row["key"]].append(row)
+    return rows
 
 
-async def prune(sql: UnitOfWork, *, sent_before: int, limit: int) -> int:
-    """Delete up to `limit` rows sent before a time; returns how many."""
-    old = await sql.rows(select(outbox.c.id).where(outbox.c.sent_at < sent_before).limit(limit))
-    ids = [row["id"] for row in old]
-    if ids:
-        await sql.execute(delete(outbox).where(outbox.c.id.in_(ids)))
-    return len(ids)
+async def newest_by_key(
+    sql: UnitOfWork, topics: Collection[str], keys: Collection[str]
+) -> dict[str, RowMapping]:
+    """For each key its last row on any of these topics, without the value."""
+    return {key: rows[-1] for key, rows in (await rows_by_key(sql, topics, keys)).items()}

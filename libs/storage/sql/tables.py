@@ -149,6 +149,8 @@ dead_letters = Table(
     Column("attempts", Integer, nullable=False),
     Column("created_at", BigInteger, nullable=False),
     Column("redriven_at", BigInteger),
+    Index("ix_dead_letters_tenant", "tenant", "created_at"),
+    Index("ix_dead_letters_redriven", "redriven_at"),
 )
 
 broker_epoch = Table(
@@ -214,6 +216,7 @@ turn_events = Table(
     Column("type", String(16), nullable=False),
     Column("data", JSON, nullable=False),
     Column("at", BigInteger, nullable=False),
+    Index("ix_turn_events_type", "type", "at"),
 )
 
 memories = Table(
@@ -241,6 +244,7 @@ model_calls = Table(
     Column("seconds", Float, nullable=False),
     Column("outcome", String(32), nullable=False),
     Column("created_at", BigInteger, nullable=False),
+    Index("ix_model_calls_created", "created_at"),
 )
 
 workers = Table(

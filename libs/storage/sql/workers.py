@@ -10,7 +10,6 @@ from libs.storage.sql.tables import workers
 from libs.storage.sql.work import UnitOfWork
 
 GONE_AFTER_US = 10_000_000
-FORGOTTEN_AFTER_US = 3_600_000_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +38,6 @@ async def beat(sql: UnitOfWork, worker: Worker, missing: Sequence[str]) -> None:
                 **state,
             )
         )
-        await sql.execute(delete(workers).where(workers.c.seen_at < now_us() - FORGOTTEN_AFTER_US))
 
 
 async def leave(sql: UnitOfWork, worker_id: str) -> None:

@@ -149,16 +149,3 @@ async def test_rows_of_a_process_that_died_are_sent_once_by_one_of_the_others(
     async with running(*relays, *sweeps):
         await until_unsent_are(db)
     assert sorted(publisher.keys()) == sorted(keys)
-
-
-async def test_old_sent_rows_are_pruned_and_unsent_ones_never(
-    db: Database, publisher: FakePublisher, relay: Relay
-) -> None:
-    async with running(relay):
-        await commit(db, "sent")
-        await relay.drain(5)
-    publisher.down = True
-    await commit(db, "unsent")
-    assert await Sweep(db, relay, SweepPolicy(keep_sent_s=60)).prune_once() == 0
-    assert await Sweep(db, relay, SweepPolicy(keep_sent_s=0)).prune_once() == 1
-    assert await unsent(db) == ["unsent"]

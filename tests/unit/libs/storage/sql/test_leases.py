@@ -46,3 +46,12 @@ async def test_a_lapsed_lease_goes_to_the_next_and_its_old_holder_learns_it(db: 
         assert not await repo.release(sql, "turn:1", "dead")
         assert await repo.release(sql, "turn:1", "next")
     assert await acquire(db, "third")
+
+
+async def test_a_lease_that_a_clock_ran_ahead_for_does_not_last_for_hours(db: Database) -> None:
+    assert await acquire(db, "ahead")
+    async with db.work() as sql:
+        await sql.execute(update(leases).values(expires_at=leases.c.expires_at + 86_400_000_000))
+        assert await repo.live(sql, {"turn:1"}) == set()
+    assert await acquire(db, "next")
+    assert not await acquire(db, "third")

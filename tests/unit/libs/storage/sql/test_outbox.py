@@ -12,10 +12,9 @@ from libs.storage.sql.outbox import (
     backlog,
     claim_due,
     mark_sent,
-    newest_by_key,
     next_due,
     postpone,
-    prune,
+    rows_by_key,
 )
 from libs.storage.sql.tables import outbox
 
@@ -111,28 +110,24 @@ async def test_the_backlog_counts_delayed_rows_but_only_due_ones_are_late(db: Da
     assert oldest <= now_us()
 
 
-async def test_the_newest_row_of_a_key_may_be_on_any_of_its_topics(db: Database) -> None:
+async def test_the_rows_of_a_key_may_be_on_any_of_its_topics(db: Database) -> None:
     retry = f"{TOPIC}.parser.retry"
     await commit(db, "d1", "d2")
     await commit(db, "d1", topic=retry)
     await commit(db, "d1", topic=f"{TOPIC}.parser.dlq")
     async with db.reading() as sql:
-        found = await newest_by_key(sql, [TOPIC, retry], ["d1", "d2", "d3"])
-    assert {key: row["topic"] for key, row in found.items()} == {"d1": retry, "d2": TOPIC}
+        found = await rows_by_key(sql, [TOPIC, retry], ["d1", "d2", "d3"])
+    topics = {key: sorted(row["topic"] for row in rows) for key, rows in found.items()}
+    assert topics == {"d1": [TOPIC, retry], "d2": [TOPIC]}
 
 
-async def test_only_rows_sent_long_ago_are_pruned_in_small_batches(db: Database) -> None:
-    await commit(db, "old1", "old2", "old3", "young", "unsent")
-    await let_claims_lapse(db)
-    rows = await claim(db)
+async def test_what_a_clock_that_ran_ahead_put_off_goes_out_at_once(db: Database) -> None:
+    await commit(db, "d1", "waits", not_before=now_us() + HOUR_US)
     async with db.work() as sql:
-        await mark_sent(sql, [sent(row) for row in rows[:4]])
-        old = update(outbox).where(outbox.c.key.like("old%"))
-        await sql.execute(old.values(sent_at=now_us() - 2 * HOUR_US))
-    async with db.work() as sql:
-        before = now_us() - HOUR_US
-        counts = [await prune(sql, sent_before=before, limit=2) for _ in range(3)]
+        ahead = update(outbox).where(outbox.c.key == "d1")
+        await sql.execute(ahead.values(not_before=now_us() + 48 * HOUR_US))
     async with db.reading() as sql:
-        left = {row["key"] for row in await sql.rows(select(outbox.c.key))}
-    assert counts == [2, 1, 0]
-    assert left == {"young", "unsent"}
+        due_at = await next_due(sql)
+    assert due_at is not None
+    assert due_at <= now_us()
+    assert [row.record.key for row in await claim(db, claim_us=1_000_000)] == ["d1"]

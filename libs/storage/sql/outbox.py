@@ -113,11 +113,13 @@ async def backlog(sql: UnitOfWork) -> Backlog:
 async def next_due(sql: UnitOfWork) -> int | None:
     """When the next unsent row's time comes; None: there is none."""
     unsent, now = outbox.c.sent_at.is_(None), now_us()
-    times = select(func.min(outbox.c.not_before), func.max(outbox.c.not_before)).where(unsent)
-    first, last = (await sql.execute(times)).one()
-    if first is None:
+    times = select(
+        func.min(outbox.c.not_before).label("first"), func.max(outbox.c.not_before).label("last")
+    )
+    found = await sql.first(times.where(unsent))
+    if found is None or found["first"] is None:
         return None
-    return now if last > now + HORIZON_US else int(first)
+    return now if found["last"] > now + HORIZON_US else int(found["first"])
 
 
 async def oldest_sent(

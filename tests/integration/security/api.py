@@ -8,8 +8,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 import httpx
-from sqlalchemy import select
+from sqlalchemy import insert, select
 
+from libs.kernel import new_id, now_us
 from libs.storage.keys import parsed_key, text_key
 from libs.storage.objects import DiskObjectStore
 from libs.storage.ports import ObjectStore
@@ -56,13 +57,37 @@ class Api:
             asked = await client.post(
                 f"/v1/conversations/{conversation}/turns", json={"text": "What?"}
             )
+            made = await client.post("/v1/admin/keys", json={"name": "example"})
         return json.dumps(
             {
+                "letter_id": await self._dead_letter(),
+                "key_id": made.json()["id"],
                 "document_id": file.json()["id"],
                 "conversation_id": conversation,
                 "turn_id": asked.json()["turn_id"],
             }
         )
+
+    async def _dead_letter(self) -> str:
+        """A letter of the first tenant that nobody can read."""
+        letter = {
+            "id": new_id(),
+            "tenant": "acme",
+            "topic": "documents.chunked.v1",
+            "group_id": "indexer",
+            "partition": 0,
+            "offset": 0,
+            "key": "k",
+            "value": b"x",
+            "headers": {},
+            "reason": "undecodable",
+            "detail": "",
+            "attempts": 1,
+            "created_at": now_us(),
+        }
+        async with self.db.work() as sql:
+            await sql.execute(insert(t.dead_letters).values(**letter))
+        return str(letter["id"])
 
 
 @asynccontextmanager

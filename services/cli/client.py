@@ -2,7 +2,7 @@
 
 import json
 import os
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Mapping
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 from types import TracebackType
@@ -11,10 +11,11 @@ from typing import Any, Self
 import httpx
 from httpx_sse import aconnect_sse
 
-from services.cli.errors import CliError, ExitCode
+from services.cli.errors import AwayError, CliError, ExitCode
 from services.cli.settings import CliSettings
 
 Json = dict[str, Any]
+_AWAY_STATUSES = {502, 503, 504}  # our own, or a proxy's before us
 _AUTH_STATUSES = {httpx.codes.UNAUTHORIZED, httpx.codes.FORBIDDEN}
 
 
@@ -48,9 +49,11 @@ class Client:
         async with self._unreachable_named():
             return _json(await self._http.get(path, params=parameters))
 
-    async def post(self, path: str, body: Json) -> Json:
+    async def post(self, path: str, body: Json, *, key: str | None = None) -> Json:
+        """`key`: an Idempotency-Key, for requests that may be repeated."""
+        headers = {"Idempotency-Key": key} if key else {}
         async with self._unreachable_named():
-            return _json(await self._http.post(path, json=body))
+            return _json(await self._http.post(path, json=body, headers=headers))
 
     async def delete(self, path: str) -> None:
         async with self._unreachable_named():
@@ -70,18 +73,31 @@ class Client:
                 )
         return _json(response)
 
-    async def stream(self, path: str, body: Json) -> AsyncIterator[tuple[str, Json]]:
-        """The (type, data) events of a turn, up to and with its terminal one."""
+    async def events(
+        self, path: str, *, body: Json | None = None, key: str = "", after: int = 0
+    ) -> AsyncGenerator[tuple[int, str, Json]]:
+        """The (seq, type, data) events of a stream as they come, until it ends or breaks.
+
+        With a `body` the stream is that of a POST, to which `key` is the Idempotency-Key.
+        Raises: CliError; AwayError when it broke.
+        """
+        method = "GET" if body is None else "POST"
+        headers = {"Idempotency-Key": key} if key else {}
+        if after:
+            headers["Last-Event-ID"] = str(after)
         timeout = httpx.Timeout(60.0, connect=5.0)  # a heartbeat comes at least every 15 s
         async with (
             self._unreachable_named(),
-            aconnect_sse(self._http, "POST", path, json=body, timeout=timeout) as source,
+            aconnect_sse(
+                self._http, method, path, json=body, headers=headers, timeout=timeout
+            ) as source,
         ):
             if source.response.is_error:
                 await source.response.aread()
                 raise problem(source.response)
             async for event in source.aiter_sse():
-                yield event.event, json.loads(event.data)
+                if event.data:  # a heartbeat after an event is passed on as an empty one
+                    yield int(event.id), event.event, json.loads(event.data)
 
     async def readiness(self) -> Json:
         """`/ready` whatever its status: {"ready": bool, "missing": [...]}."""
@@ -98,10 +114,11 @@ class Client:
         try:
             yield
         except (httpx.TransportError, httpx.InvalidURL) as exc:
-            raise CliError(
+            cut = isinstance(exc, httpx.RemoteProtocolError | httpx.ReadError)
+            raise AwayError(
                 f"no answer from {self._url} ({exc.__class__.__name__}): start the platform with "
                 "`sluice up`, or set SLUICE_URL",
-                ExitCode.UNREACHABLE,
+                answered=cut,
             ) from exc
 
 
@@ -124,8 +141,8 @@ def problem(response: httpx.Response) -> CliError:
     if response.status_code in _AUTH_STATUSES:
         hint = "set SLUICE_API_KEY, or SLUICE_HOME to the folder that `sluice up` uses"
         return CliError(f"{text} ({hint})", ExitCode.REFUSED)
-    if response.status_code == httpx.codes.SERVICE_UNAVAILABLE:
-        return CliError(text, ExitCode.UNREACHABLE)
+    if response.status_code in _AWAY_STATUSES:
+        return AwayError(text, answered=True)
     return CliError(f"{text} (HTTP {response.status_code})", ExitCode.FAILED)
 
 

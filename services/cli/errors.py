@@ -20,3 +20,15 @@ class CliError(Exception):
     def __init__(self, message: str, code: ExitCode) -> None:
         super().__init__(message)
         self.code = code
+
+
+class AwayError(CliError):
+    """No platform there, or not able to answer now: the same request may work in a moment.
+
+    Args:
+        answered: Whether something did answer, so that there is a platform to wait for.
+    """
+
+    def __init__(self, message: str, *, answered: bool) -> None:
+        super().__init__(message, ExitCode.UNREACHABLE)
+        self.answered = answered

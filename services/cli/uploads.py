@@ -3,10 +3,12 @@
 import asyncio
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 
 from services.cli.client import Client, Json
 from services.cli.errors import CliError, ExitCode
+from services.cli.patience import Patience
 
 FINAL_STATES = frozenset({"indexed", "failed", "cancelled", "deleted"})
 ENDED = FINAL_STATES | {"refused"}
@@ -72,16 +74,20 @@ async def upload_all(
     """Upload every file; with `wait`, return when every document reached its end.
 
     A file that is refused does not stop the others. `changed` gets all uploads after each step.
-    Raises: CliError when the platform is gone or the key is refused.
+    Raises: CliError when the platform stays away or the key is refused.
     """
     uploads = [Upload(file) for file in files]
+    patience = Patience()
     gate = asyncio.Semaphore(PARALLEL_UPLOADS)
     sending_done = asyncio.Event()
 
     async def send(upload: Upload) -> None:
         async with gate:
             try:
-                upload.document = await client.upload(upload.file, fields)
+                # The same content is the same document, so a repeat is harmless.
+                upload.document = await patience.through(
+                    partial(client.upload, upload.file, fields)
+                )
             except CliError as exc:
                 if exc.code is not ExitCode.FAILED:
                     raise
@@ -102,7 +108,7 @@ async def upload_all(
         async with asyncio.TaskGroup() as group:
             group.create_task(send_all())
             if wait:
-                group.create_task(_follow(client, uploads, sending_done, changed))
+                group.create_task(_follow(client, uploads, sending_done, changed, patience))
     except* CliError as errors:
         raise _first(errors) from None
     return uploads
@@ -113,6 +119,7 @@ async def _follow(
     uploads: list[Upload],
     sending_done: asyncio.Event,
     changed: Callable[[list[Upload]], None],
+    patience: Patience,
 ) -> None:
     while True:
         last_round = sending_done.is_set()
@@ -122,7 +129,8 @@ async def _follow(
         unfinished = 0  # the oldest finish first, so a few that have not are enough to ask about
         for upload in open_:
             try:
-                upload.document = await client.get(f"/v1/documents/{upload.document['id']}")
+                path = f"/v1/documents/{upload.document['id']}"
+                upload.document = await patience.through(partial(client.get, path))
             except CliError as exc:
                 if exc.code is not ExitCode.FAILED:
                     raise

@@ -4,9 +4,10 @@ from typing import Annotated
 
 import typer
 
-from services.cli import render
+from services.cli import asking, render
 from services.cli.client import Client, Json
 from services.cli.errors import CliError, ExitCode
+from services.cli.patience import Patience
 from services.cli.running import AsJson, print_json, run
 
 
@@ -18,12 +19,11 @@ def ask(
     """Ask a question; the answer streams, its numbered sources follow."""
 
     async def work(client: Client) -> ExitCode:
-        number = conversation or (await client.post("/v1/conversations", {}))["id"]
+        patience = Patience()
+        number = conversation or await asking.start_conversation(client, patience)
         final: Json = {}
         last = ""
-        async for kind, data in client.stream(
-            f"/v1/conversations/{number}/turns", {"text": _text(question)}
-        ):
+        async for kind, data in asking.ask(client, number, _text(question), patience):
             last, final = kind, data
             if as_json:
                 continue
@@ -31,8 +31,6 @@ def ask(
                 print(data["text"], end="", flush=True)
             elif kind == "restarted":
                 print("\n[the answer starts again]\n")
-        if last not in {"done", "error"}:
-            raise CliError("the stream ended before the answer did", ExitCode.UNREACHABLE)
         return _finish(last, final, number, as_json=as_json)
 
     run(work)

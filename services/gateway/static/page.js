@@ -230,29 +230,38 @@ async function* eventsOf(response) {
   }
 }
 
-// Follows a turn to its terminal event; a broken stream is taken up where it ended.
-async function follow(response, view) {
-  let last = 0;
-  for (let tries = 0; tries < 30; ) {
+// Tries again while the server is away: `attempt` gives a result, or undefined for not yet.
+async function persist(attempt, view) {
+  for (let tries = 1; tries <= 30; tries += 1) {
     try {
-      for await (const event of eventsOf(response)) {
-        tries = 0;
-        last = event.id;
-        if (event.data.turn_id) running = event.data.turn_id;
-        view.take(event);
-        if (event.type === "done" || event.type === "error") return;
-      }
+      const result = await attempt(() => { tries = 0; });
+      if (result !== undefined) return result;
     } catch (error) {
       if (error.status && error.status < 500) throw error;
     }
-    if (!running) throw new Error(words.away);
-    tries += 1;
     view.say(words.lost);
-    await wait(Math.min(500 * tries, 5000));
-    response = await call(`/v1/turns/${running}/events`, { headers: { "Last-Event-ID": String(last) } }).catch(
-      (error) => { if (error.status && error.status < 500) throw error; return new Response(""); });
+    await wait(Math.min(500 * Math.max(tries, 1), 5000));
   }
   throw new Error(words.away);
+}
+
+// Follows a turn to its terminal event; a broken stream is taken up where it ended. `open` asks
+// the question, again with the same key if the answer does not begin.
+function follow(open, view) {
+  let last = 0;
+  return persist(async (heard) => {
+    const response = running
+      ? await call(`/v1/turns/${running}/events`, { headers: { "Last-Event-ID": String(last) } })
+      : await open();
+    for await (const event of eventsOf(response)) {
+      heard();
+      last = event.id;
+      if (event.data.turn_id) running = event.data.turn_id;
+      view.take(event);
+      if (event.type === "done" || event.type === "error") return true;
+    }
+    return undefined;
+  }, view);
 }
 
 function turnView(question) {
@@ -386,16 +395,54 @@ async function openPassage(citation) {
   }
 }
 
+// A repeat with the same key is the same request. (`randomUUID` needs a secure address.)
+const newKey = () => Array.from(crypto.getRandomValues(new Uint8Array(16)), (byte) => byte.toString(16).padStart(2, "0")).join("");
+
+function remember(id) {
+  conversation = id;
+  if (id) sessionStorage.setItem("sluice_conversation", id);
+  else sessionStorage.removeItem("sluice_conversation");
+}
+
 async function ask(question) {
+  const begin = { "Idempotency-Key": newKey() };
+  const once = { "Idempotency-Key": newKey(), Accept: "text/event-stream" };
+  await answerIn(turnView(question), null, async (view) => {
+    if (!conversation) {
+      remember(await persist(async () => (await (await post("/v1/conversations", {}, begin)).json()).id, view));
+    }
+    await follow(() => post(`/v1/conversations/${conversation}/turns`, { text: question }, once), view);
+  });
+}
+
+// Shows what this tab's conversation holds already, and goes on with a turn that is not answered yet.
+async function restore() {
+  const id = sessionStorage.getItem("sluice_conversation");
+  if (!id) return;
+  let turns;
+  try {
+    turns = (await (await call(`/v1/conversations/${encodeURIComponent(id)}`)).json()).turns;
+  } catch (error) {
+    if (error.status === 404) remember(null);
+    return;
+  }
+  if (conversation || $("send").disabled) return; // something was asked meanwhile
+  remember(id);
+  for (const turn of turns) {
+    const view = turnView(turn.text);
+    if (turn.state === "requested" || turn.state === "planned") await answerIn(view, turn.turn_id, () => follow(null, view));
+    else view.take({ type: turn.state === "failed" ? "error" : "done", data: turn });
+  }
+}
+
+// One answer at a time: `work` brings it into the view, whatever happens to the connection.
+async function answerIn(view, turnId, work) {
   $("send").disabled = true;
   $("stop").hidden = false;
-  running = null;
-  const view = turnView(question);
+  running = turnId;
   view.say(words.steps.requested);
   try {
-    conversation ??= (await (await post("/v1/conversations", {})).json()).id;
-    const response = await post(`/v1/conversations/${conversation}/turns`, { text: question }, { Accept: "text/event-stream" });
-    await follow(response, view);
+    await work(view);
   } catch (error) {
     view.fail(error.message);
   } finally {
@@ -423,7 +470,7 @@ $("stop").addEventListener("click", () => {
   if (running) call(`/v1/turns/${running}`, { method: "DELETE" }).catch(() => {});
 });
 $("fresh").addEventListener("click", () => {
-  conversation = null;
+  remember(null);
   $("turns").replaceChildren(Object.assign(element("p", "hint", words.hint), { id: "hint" }));
   $("question").focus();
 });
@@ -432,3 +479,4 @@ $("passage-close").addEventListener("click", () => $("passage").close());
 translate();
 watchReadiness();
 listDocuments();
+restore();

@@ -64,6 +64,17 @@ class ReplyFanOut:
                 self._waiting.task_done()
 
 
+class AboutTurn(Protocol):
+    """An event about a turn that says where its replies are listened for."""
+
+    @property
+    def tenant(self) -> str: ...
+    @property
+    def turn_id(self) -> str: ...
+    @property
+    def reply_partition(self) -> int: ...
+
+
 class Step:
     """One unit of work of a turn: its events and its state change together."""
 
@@ -116,6 +127,18 @@ class TurnJournal:
         self._turn_id = turn_id
         self._partition = partition
         self.seq = after
+
+    @classmethod
+    def of(cls, event: AboutTurn, db: Database, fan_out: FanOut, *, after: int) -> Self:
+        """The journal of the turn that an event is about."""
+        return cls(
+            db,
+            fan_out,
+            tenant=event.tenant,
+            turn_id=event.turn_id,
+            partition=event.reply_partition,
+            after=after,
+        )
 
     @asynccontextmanager
     async def step(self) -> AsyncIterator[Step]:

@@ -19,7 +19,7 @@ POLL_INTERVAL_S = 1.0
 
 
 class TurnCancelledError(Exception):
-    """The user asked to stop; ends the turn's work wherever it is."""
+    """The turn has ended, as its user wished; ends the work on it wherever that is."""
 
 
 class StopSignal:

@@ -12,7 +12,7 @@ from libs.kernel import ConflictError, NotFoundError
 from libs.service.turn_journal import FanOut, TurnJournal
 from libs.storage.sql import Database, UnitOfWork
 from libs.storage.sql.memories import load_memory
-from libs.storage.sql.turn_events import has_standing_text, last_seq
+from libs.storage.sql.turn_events import last_seq, standing_text
 from libs.storage.sql.turns import Outcome, history, load_conversation, load_turn
 from services.executor.cancellation import RunningTurns, TurnCancelledError
 from services.executor.domain.prompt import Background
@@ -60,25 +60,33 @@ async def execute_turn(event: TurnPlanned, deps: Deps) -> None:
 
 async def _run(event: TurnPlanned, standing: Standing, deps: Deps) -> None:
     """Raises: ConflictError (overtaken, or ended meanwhile), TransientError."""
-    journal = _journal(event, deps, standing.seq)
+    journal = TurnJournal.of(event, deps.db, deps.fan_out, after=standing.seq)
     async with deps.running.running(event.tenant, event.turn_id) as stop:
         run = TurnRun(event.plan, standing, journal, stop, deps.tools)
-        if standing.turn["cancel_requested"]:
-            stop.stop()
         try:
-            stop.check()
             await run.execute()
         except TurnCancelledError:
-            await run.cancelled()
+            log.info("turn_cancelled", turn_id=event.turn_id)
 
 
 async def turn_failed(event: TurnPlanned, failure: Failure, deps: Deps) -> None:
-    """End a turn that could not be answered with an `error` event. Safe to repeat."""
-    async with deps.db.reading() as sql:
-        seq = await last_seq(sql, event.turn_id)
+    """End a turn that could not be answered with an `error` event.
+
+    Safe to repeat. A turn that another executor works on is left to it.
+    """
     detail = failure.detail if failure.permanent else "The question could not be answered now."
-    async with _journal(event, deps, seq).step() as step:
-        await step.finish(Outcome("failed", error={"reason": failure.reason, "detail": detail}))
+    outcome = Outcome("failed", error={"reason": failure.reason, "detail": detail})
+    async with deps.leases.hold(f"turn:{event.turn_id}") as held:
+        if not held:
+            log.info("failure_dropped", turn_id=event.turn_id, why="it is being answered")
+            return
+        async with deps.db.reading() as sql:
+            seq = await last_seq(sql, event.turn_id)
+        try:
+            async with TurnJournal.of(event, deps.db, deps.fan_out, after=seq).step() as step:
+                await step.finish(outcome)
+        except (ConflictError, NotFoundError) as exc:
+            log.info("failure_dropped", turn_id=event.turn_id, why=str(exc))
 
 
 def subscriptions(deps: Deps) -> Subscriptions:
@@ -93,7 +101,7 @@ async def _standing(sql: UnitOfWork, event: TurnPlanned) -> Standing:
     return Standing(
         turn,
         await last_seq(sql, event.turn_id),
-        await has_standing_text(sql, event.turn_id),
+        bool(await standing_text(sql, event.turn_id)),
         await _background(sql, turn),
     )
 
@@ -110,15 +118,4 @@ async def _background(sql: UnitOfWork, turn: RowMapping) -> Background:
         slots=list(memory.slots.items()),
         summary=memory.summary,
         recent=[(row["text"], row["answer"] or "") for row in earlier],
-    )
-
-
-def _journal(event: TurnPlanned, deps: Deps, seq: int) -> TurnJournal:
-    return TurnJournal(
-        deps.db,
-        deps.fan_out,
-        tenant=event.tenant,
-        turn_id=event.turn_id,
-        partition=event.reply_partition,
-        after=seq,
     )

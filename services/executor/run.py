@@ -202,12 +202,6 @@ class TurnRun:
             )
         TURN_SECONDS.labels("done").observe(self._age_s())
 
-    async def cancelled(self) -> None:
-        """End the turn with what was said so far. Raises: ConflictError."""
-        async with self._journal.step() as step:
-            await step.finish(Outcome("cancelled", answer="".join(self._said)))
-        TURN_SECONDS.labels("cancelled").observe(self._age_s())
-
     def _age_s(self) -> float:
         return (now_us() - int(self._turn["created_at"])) / 1e6
 

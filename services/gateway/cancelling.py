@@ -1,26 +1,22 @@
-"""Ends turns that their users gave up, whoever runs them, even nobody."""
+"""Ends turns that their users gave up, whoever works on them: alive, frozen, dead or nobody."""
 
-from libs.storage.sql import leases, turns
-from libs.storage.sql.turn_events import TurnEvent, reply_of
-from libs.storage.sql.work import UnitOfWork
+from functools import partial
+
+from libs.kernel import now_us
+from libs.observability.metrics import TURN_SECONDS
+from libs.storage.sql import turns
+from libs.storage.sql.turn_events import reply_of
 from services.gateway.deps import Gateway
 
 
 async def cancel(gateway: Gateway, tenant: str, turn_id: str) -> None:
-    """Flag the turn and tell its executor; when nobody runs it, end it here.
+    """End the turn now. Its worker finds it ended at its next write, and hears of it before.
 
     Raises: NotFoundError.
     """
-    async with gateway.db.work() as sql:
-        turn = await turns.load_turn(sql, tenant, turn_id)
-        await turns.request_cancel(sql, tenant, turn_id)
-        terminal = await end_unattended(sql, tenant, turn_id)
+    terminal = await gateway.db.repeated(partial(turns.cancel, tenant=tenant, turn_id=turn_id))
     if terminal is not None:
+        async with gateway.db.reading() as sql:
+            turn = await turns.load_turn(sql, tenant, turn_id)
+        TURN_SECONDS.labels("cancelled").observe((now_us() - int(turn["created_at"])) / 1e6)
         await gateway.announce(reply_of(tenant, terminal), turn["reply_partition"])
-
-
-async def end_unattended(sql: UnitOfWork, tenant: str, turn_id: str) -> TurnEvent | None:
-    """End a cancelled turn, unless somebody holds its lease and so will end it."""
-    if await leases.live(sql, [f"turn:{turn_id}"]):
-        return None
-    return await turns.finish(sql, tenant, turn_id, turns.Outcome("cancelled"))

@@ -4,7 +4,6 @@ from collections.abc import Sequence
 
 from sqlalchemy import RowMapping
 
-from libs.contracts import TurnRequested
 from libs.eventbus.reconciler import Unfinished
 from libs.storage.sql import UnitOfWork, turns
 
@@ -28,7 +27,4 @@ def work_of(turn: RowMapping) -> Unfinished:
     plan, lease = turns.plan_of(turn), f"turn:{turn['id']}"
     if plan is not None:
         return Unfinished(turns.planned_event(turn, plan), "executor", lease=lease)
-    requested = TurnRequested(
-        turn["tenant"], turn["conversation_id"], turn["id"], turn["reply_partition"]
-    )
-    return Unfinished(requested, "orchestrator", lease=lease)
+    return Unfinished(turns.requested_event(turn), "orchestrator", lease=lease)

@@ -2,7 +2,7 @@
 
 import structlog
 
-from libs.kernel import NotFoundError
+from libs.kernel import NotFoundError, TransientError
 from libs.storage.sql import Database
 from libs.storage.sql.memories import (
     conversations_behind,
@@ -47,7 +47,22 @@ async def compact(db: Database, tenant: str, conversation_id: str) -> int:
 
 
 async def catch_up(db: Database) -> int:
-    """`compact` every conversation that is behind; returns how many turns were folded."""
-    async with db.reading() as sql:
-        behind = await conversations_behind(sql)
-    return sum([await compact(db, row["tenant"], row["id"]) for row in behind])
+    """`compact` every conversation that is behind; returns how many turns were folded.
+
+    One that cannot be folded is left for the next time; those behind it are not. Raises:
+    TransientError when SQL is away.
+    """
+    folded_count, after = 0, ""
+    while True:
+        async with db.reading() as sql:
+            behind = await conversations_behind(sql, after)
+        if not behind:
+            return folded_count
+        for row in behind:
+            try:
+                folded_count += await compact(db, row["tenant"], row["id"])
+            except TransientError:
+                raise
+            except Exception:
+                log.exception("conversation_not_folded", conversation_id=row["id"])
+        after = behind[-1]["id"]

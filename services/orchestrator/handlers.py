@@ -18,6 +18,7 @@ from libs.storage.sql.turns import (
     load_turn,
     set_pending_question,
     set_plan,
+    waits_for_another,
 )
 from services.orchestrator.domain.planner import Decision
 from services.orchestrator.ports import Planner
@@ -37,24 +38,20 @@ async def plan_turn(event: TurnRequested, deps: Deps) -> None:
     """Plan a turn and announce `TurnPlanned`.
 
     Safe to repeat: only a turn that is still `requested` gets a plan, in the unit of work that
-    moves it to `planned`; whoever comes second changes nothing. A turn that was cancelled before it
-    had a plan ends here.
+    moves it to `planned`; whoever comes second changes nothing. A turn that waits for an earlier
+    one of its conversation is left alone: the end of that one announces it again.
     """
     try:
         async with deps.db.reading() as sql:
             turn = await load_turn(sql, event.tenant, event.turn_id)
-            if turn["state"] != "requested":
+            if turn["state"] != "requested" or await waits_for_another(sql, turn):
                 return
             situation = await read_situation(sql, turn)
             seq = await last_seq(sql, event.turn_id)
     except NotFoundError:
         log.warning("unknown_turn_dropped", turn_id=event.turn_id)
         return
-    journal = _journal(event, deps, seq)
-    if turn["cancel_requested"]:
-        async with journal.step() as step:
-            await step.finish(Outcome("cancelled"))
-        return
+    journal = TurnJournal.of(event, deps.db, deps.fan_out, after=seq)
     decision = await deps.planner.decide(situation, tenant=event.tenant, turn_id=event.turn_id)
     try:
         async with journal.step() as step:
@@ -70,14 +67,17 @@ async def turn_failed(event: TurnRequested, failure: Failure, deps: Deps) -> Non
 
     Safe to repeat. A turn that another try has planned meanwhile is left alone.
     """
-    async with deps.db.reading() as sql:
-        if (await load_turn(sql, event.tenant, event.turn_id))["state"] != "requested":
-            return
-        seq = await last_seq(sql, event.turn_id)
-    async with _journal(event, deps, seq).step() as step:
-        detail = failure.detail if failure.permanent else "The question could not be planned."
-        error = {"reason": failure.reason, "detail": detail}
-        await step.finish(Outcome("failed", error=error))
+    detail = failure.detail if failure.permanent else "The question could not be planned."
+    error = {"reason": failure.reason, "detail": detail}
+    try:
+        async with deps.db.reading() as sql:
+            if (await load_turn(sql, event.tenant, event.turn_id))["state"] != "requested":
+                return
+            seq = await last_seq(sql, event.turn_id)
+        async with TurnJournal.of(event, deps.db, deps.fan_out, after=seq).step() as step:
+            await step.finish(Outcome("failed", error=error))
+    except (ConflictError, NotFoundError) as exc:
+        log.info("failure_dropped", turn_id=event.turn_id, why=str(exc))
 
 
 async def _store(step: Step, event: TurnRequested, decision: Decision) -> None:
@@ -94,17 +94,6 @@ async def _store(step: Step, event: TurnRequested, decision: Decision) -> None:
 def subscriptions(deps: Deps) -> Subscriptions:
     return Subscriptions().on(
         TurnRequested, partial(plan_turn, deps=deps), failed=partial(turn_failed, deps=deps)
-    )
-
-
-def _journal(event: TurnRequested, deps: Deps, seq: int) -> TurnJournal:
-    return TurnJournal(
-        deps.db,
-        deps.fan_out,
-        tenant=event.tenant,
-        turn_id=event.turn_id,
-        partition=event.reply_partition,
-        after=seq,
     )
 
 

@@ -90,8 +90,12 @@ async def replace_memory(
     return True
 
 
-async def conversations_behind(sql: UnitOfWork, *, limit: int = 200) -> list[RowMapping]:
-    """(tenant, id) of conversations with finished turns that no memory covers, of every tenant."""
+async def conversations_behind(
+    sql: UnitOfWork, after: str = "", *, limit: int = 200
+) -> list[RowMapping]:
+    """(tenant, id) of conversations with finished turns that no memory covers, of every tenant,
+    by id, ids greater than `after`.
+    """
     folded = func.coalesce(memories.c.folded_turn_seq, 0)
     return await sql.rows(
         select(conversations.c.tenant, conversations.c.id)
@@ -104,6 +108,8 @@ async def conversations_behind(sql: UnitOfWork, *, limit: int = 200) -> list[Row
             conversations.c.memory != "none",
             turns.c.state.in_(FINAL_STATES),
             turns.c.seq == folded + 1,
+            conversations.c.id > after,
         )
+        .order_by(conversations.c.id)
         .limit(limit)
     )

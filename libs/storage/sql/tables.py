@@ -191,7 +191,6 @@ turns = Table(
     Column("seq", Integer, nullable=False),  # 1, 2, … in its conversation
     Column("text", Text, nullable=False),
     Column("state", String(16), nullable=False),  # requested planned done failed cancelled
-    Column("cancel_requested", Boolean, nullable=False, default=False),
     Column("reply_partition", Integer, nullable=False),
     Column("plan", JSON),
     Column("answer", Text(2**24)),

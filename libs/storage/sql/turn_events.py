@@ -90,13 +90,18 @@ async def last_seq(sql: UnitOfWork, turn_id: str) -> int:
     return int(await sql.scalar(newest) or 0)
 
 
-async def has_standing_text(sql: UnitOfWork, turn_id: str) -> bool:
-    """Whether clients hold text of the turn that no `restarted` event has voided."""
-    newest = select(turn_events.c.type).where(
+async def standing_text(sql: UnitOfWork, turn_id: str) -> str:
+    """The text of the turn that clients hold: what no `restarted` event has voided."""
+    said: list[str] = []
+    found = select(turn_events.c.type, turn_events.c.data).where(
         turn_events.c.turn_id == turn_id, turn_events.c.type.in_(("delta", "restarted"))
     )
-    kind = await sql.scalar(newest.order_by(turn_events.c.seq.desc()).limit(1))
-    return bool(kind == "delta")
+    for row in await sql.rows(found.order_by(turn_events.c.seq)):
+        if row["type"] == "delta":
+            said.append(row["data"]["text"])
+        else:
+            said.clear()
+    return "".join(said)
 
 
 async def last_seqs(sql: UnitOfWork, turn_ids: Iterable[str]) -> dict[str, int]:

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from sqlalchemy import ColumnElement, RowMapping, insert, select, update
+from sqlalchemy import ColumnElement, RowMapping, and_, insert, select, update
 
 from libs.contracts import (
     ConversationExecutionPlan,
@@ -36,6 +36,7 @@ from libs.storage.sql.turn_events import (
     insert_events,
     last_seq,
     last_seqs,
+    standing_text,
 )
 from libs.storage.sql.work import UnitOfWork
 
@@ -45,6 +46,7 @@ __all__ = [
     "Outcome",
     "TurnEvent",
     "append_events",
+    "cancel",
     "checkpoint",
     "create_conversation",
     "create_turn",
@@ -59,12 +61,13 @@ __all__ = [
     "pending_question",
     "plan_of",
     "planned_event",
-    "request_cancel",
+    "requested_event",
     "result",
     "set_pending_question",
     "set_plan",
     "should_stop",
     "unfinished",
+    "waits_for_another",
 ]
 
 OPEN_STATES = ("requested", "planned")
@@ -136,8 +139,9 @@ async def create_turn(
     first = {"turn_id": turn_id, "conversation_id": conversation_id, "status": "requested"}
     await insert_events(sql, turn_id, 0, [("status", first)])
     await remember(sql, tenant, conversation_id, idempotency_key, turn_id)
-    await sql.emit(TurnRequested(tenant, conversation_id, turn_id, reply_partition))
-    return await load_turn(sql, tenant, turn_id)
+    turn = await load_turn(sql, tenant, turn_id)
+    await sql.emit(requested_event(turn))
+    return turn
 
 
 async def load_turn(sql: UnitOfWork, tenant: str, turn_id: str) -> RowMapping:
@@ -169,22 +173,10 @@ async def checkpoint(
     return await _change(sql, tenant, turn_id, OPEN_STATES, checkpoint=data)
 
 
-async def request_cancel(sql: UnitOfWork, tenant: str, turn_id: str) -> bool:
-    """Ask whoever runs the turn to stop, by flag and broadcast. False: it had ended before.
-
-    Raises: NotFoundError.
-    """
-    await load_turn(sql, tenant, turn_id)
-    if not await _change(sql, tenant, turn_id, OPEN_STATES, cancel_requested=True):
-        return False
-    await sql.emit(TurnControl(tenant, turn_id, "cancel"))
-    return True
-
-
 async def should_stop(sql: UnitOfWork, tenant: str, turn_id: str) -> bool:
-    """Whether its user cancelled the turn, or it ended otherwise. Raises: NotFoundError."""
+    """Whether the turn has ended, cancelled by its user or otherwise. Raises: NotFoundError."""
     row = await load_turn(sql, tenant, turn_id)
-    return bool(row["cancel_requested"]) or row["state"] in FINAL_STATES
+    return row["state"] in FINAL_STATES
 
 
 async def finish(sql: UnitOfWork, tenant: str, turn_id: str, outcome: Outcome) -> TurnEvent | None:
@@ -207,14 +199,66 @@ async def finish(sql: UnitOfWork, tenant: str, turn_id: str, outcome: Outcome) -
     seq = await last_seq(sql, turn_id)
     events = await insert_events(sql, turn_id, seq, [(kind, result(row))])
     await sql.emit(TurnCompleted(tenant, row["conversation_id"], turn_id, outcome.state))
+    await _announce_next(sql, row)
     return events[0]
 
 
+async def cancel(sql: UnitOfWork, tenant: str, turn_id: str) -> TurnEvent | None:
+    """End a turn that its user gave up, with what was said so far, whoever works on it.
+
+    Its worker, if any, is told by broadcast, and fails on its next write in any case.
+    Returns the terminal event, or None when the turn had ended before.
+
+    Raises: NotFoundError, ConflictError (an event was appended at the same moment: repeat).
+    """
+    said = await standing_text(sql, turn_id)
+    outcome = Outcome("cancelled", answer=said.strip())
+    terminal = await finish(sql, tenant, turn_id, outcome)
+    if terminal is not None:
+        await sql.emit(TurnControl(tenant, turn_id, "cancel"))
+    return terminal
+
+
+async def waits_for_another(sql: UnitOfWork, turn: RowMapping) -> bool:
+    """Whether an earlier turn of the conversation has not ended; its end announces this one."""
+    earlier = _open_before(turn["conversation_id"], turn["seq"])
+    return await sql.first(select(turns.c.id).where(earlier).limit(1)) is not None
+
+
+async def _announce_next(sql: UnitOfWork, ended: RowMapping) -> None:
+    """A conversation's turns are planned one after the other: each knows the answers before it."""
+    following = await sql.first(
+        select(turns)
+        .where(
+            turns.c.conversation_id == ended["conversation_id"],
+            turns.c.seq > ended["seq"],
+            turns.c.state == "requested",
+        )
+        .order_by(turns.c.seq)
+        .limit(1)
+    )
+    if following is not None:
+        await sql.emit(requested_event(following))
+
+
 async def unfinished(sql: UnitOfWork, after: str, limit: int) -> list[RowMapping]:
-    """Turns of every tenant that have not ended, by id, ids greater than `after`."""
+    """Turns of every tenant that have not ended, by id, ids greater than `after`.
+
+    Of each conversation only the first: the others wait for it.
+    """
+    earlier = turns.alias("earlier")
+    waits = (
+        select(earlier.c.id)
+        .where(
+            earlier.c.conversation_id == turns.c.conversation_id,
+            earlier.c.seq < turns.c.seq,
+            earlier.c.state.in_(OPEN_STATES),
+        )
+        .exists()
+    )
     return await sql.rows(
         select(turns)
-        .where(turns.c.state.in_(OPEN_STATES), turns.c.id > after)
+        .where(turns.c.state.in_(OPEN_STATES), turns.c.id > after, ~waits)
         .order_by(turns.c.id)
         .limit(limit)
     )
@@ -237,6 +281,13 @@ def plan_of(turn: RowMapping) -> ConversationExecutionPlan | None:
     return ConversationExecutionPlan(**fields)
 
 
+def requested_event(turn: RowMapping) -> TurnRequested:
+    """The announcement of a question, the same each time it is made."""
+    return TurnRequested(
+        turn["tenant"], turn["conversation_id"], turn["id"], turn["reply_partition"]
+    )
+
+
 def planned_event(turn: RowMapping, plan: ConversationExecutionPlan) -> TurnPlanned:
     """The announcement of a planned turn, the same each time it is made."""
     return TurnPlanned(
@@ -251,6 +302,14 @@ async def _change(
         update(turns)
         .where(_is(tenant, turn_id), turns.c.state.in_(expect))
         .values(updated_at=now_us(), **values)
+    )
+
+
+def _open_before(conversation_id: str, seq: int) -> ColumnElement[bool]:
+    return and_(
+        turns.c.conversation_id == conversation_id,
+        turns.c.seq < seq,
+        turns.c.state.in_(OPEN_STATES),
     )
 
 

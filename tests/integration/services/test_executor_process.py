@@ -145,7 +145,7 @@ async def test_cancel_from_outside_stops_the_answer_within_two_seconds(
     turn_id = await ask(db)
     await speaking(db, turn_id)
     async with db.work() as sql:
-        await turns.request_cancel(sql, "acme", turn_id)
+        await turns.cancel(sql, "acme", turn_id)
     turn = await ended(db, turn_id, within_s=2.0)
     assert turn.turn["state"] == "cancelled"
     assert turn.types[-1] == "done"

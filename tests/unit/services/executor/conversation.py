@@ -5,6 +5,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from libs.contracts import ConversationExecutionPlan, ExecutionMode, TurnCompleted, TurnPlanned
+from libs.eventbus import Policies
 from libs.eventbus.testing import InMemoryBus
 from libs.models.ports import ChatModel
 from libs.storage.sql import Database, turns
@@ -32,6 +33,7 @@ class Executor:
         evidence: EvidenceSource | None = None,
         model: ChatModel | None = None,
         leases: Leases | None = None,
+        policies: Policies | None = None,
     ) -> None:
         self.fan_out = FakeFanOut()
         self.running = RunningTurns(db, poll_interval_s=0.02)
@@ -42,7 +44,7 @@ class Executor:
             self.fan_out,
             Tools(evidence or FakeEvidenceSource(refund_evidence()), model),
         )
-        self.bus = InMemoryBus(db, subscriptions(self.deps))
+        self.bus = InMemoryBus(db, subscriptions(self.deps), policies=policies)
 
     @property
     def completed(self) -> list[TurnCompleted]:

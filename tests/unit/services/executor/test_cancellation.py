@@ -6,7 +6,7 @@ from contextlib import asynccontextmanager
 
 from libs.kernel import TransientError
 from libs.storage.sql import Database, UnitOfWork
-from libs.storage.sql.turns import request_cancel
+from libs.storage.sql.turns import cancel
 from services.executor.cancellation import RunningTurns
 from tests.unit.services.executor.conversation import planned
 
@@ -34,5 +34,5 @@ async def test_a_cancellation_is_seen_after_sql_was_away(db: Database) -> None:
     async with running.running(event.tenant, event.turn_id) as stop:
         await flaky.failed.wait()
         async with db.work() as sql:  # no broadcast comes
-            await request_cancel(sql, event.tenant, event.turn_id)
+            await cancel(sql, event.tenant, event.turn_id)
         await asyncio.wait_for(stop.wait(), 5)

@@ -6,10 +6,12 @@ from collections.abc import Sequence
 import pytest
 
 from libs.contracts import ConversationExecutionPlan, ExecutionMode, TurnControl, TurnPlanned
+from libs.eventbus import Failure, Policies, RetryPolicy
 from libs.kernel import PermanentError, TransientError
 from libs.models.ports import ModelUnavailableError
 from libs.retrieval.types import Evidence
 from libs.storage.sql import Database, turns
+from services.executor.handlers import turn_failed
 from tests.fakes_answering import (
     DOCUMENT_TEXT,
     FakeChatModel,
@@ -210,7 +212,8 @@ async def test_foreign_tenants_turn_is_dropped(db: Database) -> None:
 
 async def test_retrieval_that_stays_away_fails_the_turn_once(db: Database) -> None:
     source = FakeEvidenceSource(TransientError("milvus is not there"))
-    executor = Executor(db, evidence=source)
+    others_work = Policies(retry=RetryPolicy(max_attempts=3, base_delay_s=1.0))
+    executor = Executor(db, evidence=source, policies=others_work)
     event = await planned(db)
     await executor.bus.deliver(event)
     while await executor.bus.run_due():
@@ -236,7 +239,7 @@ async def test_retrieval_that_comes_back_answers_the_turn(db: Database) -> None:
 
 async def stop_requested(db: Database, event: TurnPlanned) -> None:
     async with db.work() as sql:
-        await turns.request_cancel(sql, "acme", event.turn_id)
+        await turns.cancel(sql, "acme", event.turn_id)
 
 
 async def test_cancel_stops_a_stream_and_keeps_what_was_said(db: Database) -> None:
@@ -291,3 +294,23 @@ async def test_broadcast_stops_at_once_and_only_what_sql_says(db: Database) -> N
     async with asyncio.timeout(2):
         await work
     assert (await seen(db, event.turn_id)).turn["state"] == "cancelled"
+
+
+async def test_a_failed_try_ends_no_turn_that_another_executor_works_on(db: Database) -> None:
+    event = await planned(db)
+    leases = FakeLeases()
+    leases.taken.add(f"turn:{event.turn_id}")
+    failure = Failure("retries-exhausted", "SQL was away", 20, permanent=False)
+    await turn_failed(event, failure, Executor(db, leases=leases).deps)
+    assert (await seen(db, event.turn_id)).turn["state"] == "planned"
+    await turn_failed(event, failure, Executor(db).deps)  # nobody does any more
+    await turn_failed(event, failure, Executor(db).deps)
+    turn = await seen(db, event.turn_id)
+    assert (turn.turn["state"], turn.types.count("error")) == ("failed", 1)
+
+
+async def test_a_failed_try_of_a_foreign_tenants_event_ends_nothing(db: Database) -> None:
+    event = await planned(db)
+    foreign = TurnPlanned("evil", event.conversation_id, event.turn_id, 0, event.plan)
+    await turn_failed(foreign, Failure("x", "", 1, permanent=True), Executor(db).deps)
+    assert (await seen(db, event.turn_id)).turn["state"] == "planned"

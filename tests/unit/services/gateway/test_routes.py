@@ -1,17 +1,19 @@
 """Every route: what it answers, whom it refuses, and what bad input gets."""
 
 import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from dataclasses import replace
 from typing import Any
 
 import httpx
 import pytest
-from sqlalchemy import insert, select
+from sqlalchemy import select
 
 from libs.contracts import TurnCompleted, TurnControl, TurnRequested, decode
-from libs.kernel import now_us
-from libs.storage.sql import turns
-from libs.storage.sql.tables import leases, outbox
+from libs.kernel import ConflictError
+from libs.storage.sql import Database, UnitOfWork, turns
+from libs.storage.sql.tables import outbox
 from services.gateway.limits import RateLimit
 from services.gateway.settings import GatewaySettings
 from tests.unit.services.gateway.conftest import DONE, Stage
@@ -73,19 +75,47 @@ async def test_cancelling_what_nobody_runs_ends_it_at_once(stage: Stage) -> None
     assert stream.content.count(b"event: done") == 1
     assert [(r.type, p) for r, p in stage.announced] == [("done", 3)]
     kinds = [type(e) for e in await emitted(stage)]
-    assert kinds == [TurnRequested, TurnControl, TurnCompleted]
+    assert kinds == [TurnRequested, TurnCompleted, TurnControl]
 
 
-async def test_cancelling_what_an_executor_runs_is_left_to_it(stage: Stage) -> None:
+async def test_cancelling_what_an_executor_runs_ends_it_though_that_one_is_frozen(
+    stage: Stage,
+) -> None:
     turn_id = await stage.ask()
-    lease = {"name": f"turn:{turn_id}", "holder": "e1", "expires_at": now_us() + 10_000_000}
-    async with stage.gateway.db.work() as sql:
-        await sql.execute(insert(leases).values(**lease))
-    async with stage.client() as client:
-        assert (await client.delete(f"/v1/turns/{turn_id}")).json()["state"] == "requested"
+    await stage.executor.say(turn_id, [("delta", {"text": "So far "})])
     async with stage.gateway.db.reading() as sql:
-        assert await turns.should_stop(sql, "acme", turn_id)
-    assert stage.announced == []
+        stands_at = await turns.last_seq(sql, turn_id)
+    async with stage.client() as client:
+        ended = (await client.delete(f"/v1/turns/{turn_id}")).json()
+    assert (ended["state"], ended["answer"]) == ("cancelled", "So far")
+    assert [reply.type for reply, _ in stage.announced] == ["done"]
+    async with stage.gateway.db.work() as sql:
+        late = turns.append_events(sql, "acme", turn_id, [("delta", {})], after=stands_at)
+        with pytest.raises(ConflictError):  # it wakes up
+            await late
+
+
+async def test_cancelling_is_tried_again_when_an_event_comes_in_between(stage: Stage) -> None:
+    turn_id = await stage.ask()
+    stage.gateway = replace(stage.gateway, db=ConflictingOnce(stage.gateway.db))
+    async with stage.client() as client:
+        assert (await client.delete(f"/v1/turns/{turn_id}")).json()["state"] == "cancelled"
+
+
+class ConflictingOnce(Database):
+    """Its first unit of work finds that somebody else was faster."""
+
+    def __init__(self, db: Database) -> None:
+        super().__init__(db.engine)
+        self._conflicts = 1
+
+    @asynccontextmanager
+    async def work(self) -> AsyncIterator[UnitOfWork]:
+        async with super().work() as sql:
+            yield sql
+            if self._conflicts:
+                self._conflicts -= 1
+                raise ConflictError("an event came in between")
 
 
 async def test_search_gives_the_callers_hits_in_the_promised_shape(stage: Stage) -> None:

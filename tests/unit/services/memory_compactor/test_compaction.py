@@ -1,9 +1,12 @@
 """Memories catch up with SQL: lost, doubled and late events make no difference."""
 
+from sqlalchemy import update
+
 from libs.contracts import MemoryCompacted, TurnCompleted, decode, encode
 from libs.contracts.memory import ConversationMemory
 from libs.storage.sql import Database, OutboxRow, turns
 from libs.storage.sql.memories import load_memory
+from libs.storage.sql.tables import memories
 from services.memory_compactor.agents import on_completed, on_timer
 
 
@@ -109,3 +112,20 @@ async def test_bytes_that_are_no_event_and_foreign_conversations_change_nothing(
     await on_completed(encode(TurnCompleted("evil", talk, "t", "done")), db)
     async with db.reading() as sql:
         assert await load_memory(sql, "evil", talk) == ConversationMemory()
+
+
+async def test_a_conversation_that_cannot_be_folded_does_not_block_the_others(
+    db: Database,
+) -> None:
+    talks = [await conversation(db) for _ in range(3)]
+    for talk in talks:
+        await ended(db, await asked(db, talk, "What is the limit?"))
+        await on_timer(db)
+        await ended(db, await asked(db, talk, "And today?"))
+    bad = min(talks)  # the first in order
+    async with db.work() as sql:
+        unreadable = update(memories).where(memories.c.conversation_id == bad)
+        await sql.execute(unreadable.values(window=[{"nonsense": 1}]))
+    await on_timer(db)
+    for talk in set(talks) - {bad}:
+        assert (await memory_of(db, talk)).folded_turn_seq == 2

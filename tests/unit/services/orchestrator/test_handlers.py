@@ -80,7 +80,9 @@ async def test_follow_up_uses_the_conversation_and_memory_none_forgets_it(db: Da
     assert follow_up.rewritten_question == "Who is Acme Corp.'s director?"
 
     forgetful = Platform(db)
-    await forgetful.ask("-", memory="none")
+    first = await forgetful.ask("-", memory="none")
+    async with db.work() as sql:
+        await turns.finish(sql, "acme", first.turn_id, turns.Outcome("done"))
     await forgetful.plan("When was Acme Corp. founded?")
     assert (await forgetful.plan("When was it founded?")).execution_mode is ExecutionMode.CLARIFY
 
@@ -101,7 +103,7 @@ async def test_turn_cancelled_before_its_plan_ends_without_one(db: Database) -> 
     platform = Platform(db)
     asked = await platform.ask("What is the refund limit?")
     async with db.work() as sql:
-        await turns.request_cancel(sql, "acme", asked.turn_id)
+        await turns.cancel(sql, "acme", asked.turn_id)
     await platform.bus.deliver(asked)
     assert await platform.state(asked.turn_id) == "cancelled"
     assert await platform.events(asked.turn_id) == ["status", "done"]
@@ -160,3 +162,43 @@ async def test_two_orchestrators_on_one_turn_leave_one_plan(db: Database) -> Non
     await asyncio.gather(one.bus.deliver(asked), other.bus.deliver(asked))
     assert await one.events(asked.turn_id) == ["status", "status", "plan"]
     assert one.bus.dead_letters == other.bus.dead_letters == []
+
+
+async def test_questions_sent_at_once_are_planned_in_order_each_knowing_the_answer_before(
+    db: Database,
+) -> None:
+    platform = Platform(db)
+    first = await platform.ask("When was Acme Corp. founded?")
+    second = await platform.ask("Who is its director?")
+    await platform.bus.deliver(second)  # the topic has them the other way round
+    assert await platform.state(second.turn_id) == "requested"
+    await platform.bus.deliver(first)
+    async with db.work() as sql:
+        await turns.finish(sql, "acme", first.turn_id, turns.Outcome("done", answer="In 1999."))
+    assert platform.bus.published.count(second) == 2  # when it was asked, and now
+    await platform.bus.deliver(second)
+    async with db.reading() as sql:
+        plan = turns.plan_of(await turns.load_turn(sql, "acme", second.turn_id))
+    assert plan is not None
+    assert plan.rewritten_question == "Who is Acme Corp.'s director?"
+
+
+class CancelledMeanwhile:
+    """A planner during whose work the user gives up."""
+
+    def __init__(self, db: Database) -> None:
+        self._db = db
+
+    async def decide(self, situation: Situation, *, tenant: str, turn_id: str) -> Decision:
+        async with self._db.work() as sql:
+            await turns.cancel(sql, tenant, turn_id)
+        return await RulePlanner().decide(situation, tenant=tenant, turn_id=turn_id)
+
+
+async def test_turn_cancelled_while_it_is_planned_gets_no_plan(db: Database) -> None:
+    platform = Platform(db, CancelledMeanwhile(db))
+    asked = await platform.ask("What is the refund limit?")
+    await platform.bus.deliver(asked)
+    assert await platform.state(asked.turn_id) == "cancelled"
+    assert await platform.events(asked.turn_id) == ["status", "done"]
+    assert platform.bus.dead_letters == []

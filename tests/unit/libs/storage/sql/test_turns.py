@@ -167,7 +167,7 @@ async def test_nothing_is_appended_or_changed_after_the_end(db: Database) -> Non
         await turns.finish(sql, "acme", turn_id, DONE)
         assert not await turns.set_plan(sql, "acme", turn_id, PLAN)
         assert not await turns.checkpoint(sql, "acme", turn_id, {})
-        assert not await turns.request_cancel(sql, "acme", turn_id)
+        assert await turns.cancel(sql, "acme", turn_id) is None
     with pytest.raises(ConflictError):
         async with db.work() as sql:
             await turns.append_events(sql, "acme", turn_id, [("delta", {})])
@@ -182,13 +182,35 @@ async def test_only_finish_writes_terminal_events(db: Database) -> None:
             await turns.finish(sql, "acme", turn_id, turns.Outcome("planned"))
 
 
-async def test_cancelling_sets_the_flag_and_tells_everybody(db: Database) -> None:
+async def test_cancelling_ends_the_turn_with_what_stands_and_tells_everybody(
+    db: Database,
+) -> None:
     turn_id = await ask(db)
     async with db.work() as sql:
         assert not await turns.should_stop(sql, "acme", turn_id)
-        assert await turns.request_cancel(sql, "acme", turn_id)
+        void, stands = ("delta", {"text": "void"}), [("delta", {"text": t}) for t in ("It ", "is ")]
+        await turns.append_events(sql, "acme", turn_id, [void, ("restarted", {}), *stands])
+        terminal = await turns.cancel(sql, "acme", turn_id)
         assert await turns.should_stop(sql, "acme", turn_id)
+    assert terminal is not None
+    assert (terminal.type, terminal.data["state"], terminal.data["answer"]) == (
+        "done",
+        "cancelled",
+        "It is",
+    )
     assert (await emitted(db))[-1] == TurnControl("acme", turn_id, "cancel")
+
+
+async def test_the_end_of_a_turn_announces_the_next_of_its_conversation(db: Database) -> None:
+    async with db.work() as sql:
+        conversation_id = await turns.create_conversation(sql, "acme")
+        asked = [await turns.create_turn(sql, "acme", conversation_id, t, 7) for t in "abc"]
+        assert [await turns.waits_for_another(sql, turn) for turn in asked] == [False, True, True]
+        assert [row["id"] for row in await turns.unfinished(sql, "", 9)] == [asked[0]["id"]]
+        await turns.finish(sql, "acme", asked[0]["id"], DONE)
+        assert [await turns.waits_for_another(sql, turn) for turn in asked[1:]] == [False, True]
+    following = TurnRequested("acme", conversation_id, asked[1]["id"], 7)
+    assert (await emitted(db)).count(following) == 2
 
 
 async def test_history_holds_answered_turns_oldest_first(db: Database) -> None:
@@ -229,7 +251,7 @@ async def test_another_tenant_finds_nothing(db: Database) -> None:
         lambda sql: turns.append_events(sql, "other", turn_id, [("delta", {})]),
         lambda sql: turns.finish(sql, "other", turn_id, DONE),
         lambda sql: turns.set_plan(sql, "other", turn_id, PLAN),
-        lambda sql: turns.request_cancel(sql, "other", turn_id),
+        lambda sql: turns.cancel(sql, "other", turn_id),
         lambda sql: turns.should_stop(sql, "other", turn_id),
         lambda sql: turns.load_conversation(sql, "other", conversation_id),
         lambda sql: turns.pending_question(sql, "other", conversation_id),

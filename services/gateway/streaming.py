@@ -11,6 +11,7 @@ from libs.storage.sql.turn_events import TurnEvent, canonical_json
 _HEARTBEAT = b": heartbeat\n\n"
 _HEADERS = {
     "Cache-Control": "no-store, no-transform",
+    "Content-Encoding": "identity",  # nginx compresses nothing that names its encoding
     "X-Accel-Buffering": "no",  # nginx passes each event on at once
 }
 

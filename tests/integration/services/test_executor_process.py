@@ -137,6 +137,25 @@ async def test_turn_of_a_killed_executor_is_finished_by_another(
     assert turn.turn["usage"]["completion_tokens"] == 24
 
 
+async def test_an_executor_frozen_past_its_lease_writes_nothing_when_it_wakes_up(
+    db: Database, llm: LlmServer, executors: Executors
+) -> None:
+    llm.play(Scene(ANSWER, pause_s=1.0), Scene(ANSWER))
+    frozen = await executors.start()
+    turn_id = await ask(db)
+    await speaking(db, turn_id)
+    frozen.send_signal(signal.SIGSTOP)
+    await executors.start()
+    turn = await ended(db, turn_id)
+    turn.check_whole()
+    assert (turn.text, turn.restarts) == ("".join(ANSWER), 1)
+    frozen.send_signal(signal.SIGCONT)  # the rest of its answer is there to be read
+    frozen.send_signal(signal.SIGTERM)
+    async with asyncio.timeout(30):
+        assert await frozen.wait() == 0  # it finished what it was at
+    assert (await seen(db, turn_id)).events == turn.events
+
+
 async def test_cancel_from_outside_stops_the_answer_within_two_seconds(
     db: Database, llm: LlmServer, executors: Executors
 ) -> None:

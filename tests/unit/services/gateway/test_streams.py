@@ -60,7 +60,7 @@ async def test_a_question_streams_to_its_one_terminal_event(stage: Stage) -> Non
     assert response.headers["content-type"].startswith("text/event-stream")
     assert response.headers["x-accel-buffering"] == "no"
     assert "no-transform" in response.headers["cache-control"]
-    assert "content-encoding" not in response.headers
+    assert response.headers["content-encoding"] == "identity"  # no proxy packs it
     received = cut(response.content)
     kinds = [f.split(b"\n")[1].removeprefix(b"event: ").decode() for f in received]
     assert kinds == ["status", *(kind for kind, _ in SCRIPT), "done"]

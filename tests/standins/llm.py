@@ -3,14 +3,15 @@
     with LlmServer([Scene(["The limit is 20,000 yuan [1]."])]) as server:
         ... LLM_BASE_URL=server.base_url ...
 
-Each request takes the next scene; the last one is used again for all that follow.
+Each request takes the next scene; the last one is used again for all that follow. A function in
+place of the scenes is asked for each request's scene with its body.
 """
 
 import asyncio
 import json
 import socket
 import threading
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Self
 
@@ -55,8 +56,9 @@ def plan(**fields: Any) -> Scene:
 class LlmServer:
     """The server in a thread on a free port. `requests` holds the bodies it was sent."""
 
-    def __init__(self, scenes: Sequence[Scene]) -> None:
-        self._scenes = list(scenes)
+    def __init__(self, scenes: Sequence[Scene] | Callable[[dict[str, Any]], Scene]) -> None:
+        self._direct = scenes if callable(scenes) else None
+        self._scenes = [] if callable(scenes) else list(scenes)
         self.requests: list[dict[str, Any]] = []
         self.authorizations: list[str] = []
         self._socket = socket.socket()
@@ -94,7 +96,9 @@ class LlmServer:
         self._thread.join(5)
         self._socket.close()
 
-    def _next_scene(self) -> Scene:
+    def _next_scene(self, body: dict[str, Any]) -> Scene:
+        if self._direct is not None:
+            return self._direct(body)
         return self._scenes.pop(0) if len(self._scenes) > 1 else self._scenes[0]
 
     async def _models(self, _: Request) -> Response:
@@ -104,7 +108,7 @@ class LlmServer:
         body = await request.json()
         self.requests.append(body)
         self.authorizations.append(request.headers.get("authorization", ""))
-        scene = self._next_scene()
+        scene = self._next_scene(body)
         await self._pause(scene.first_pause_s)
         if scene.raw is not None:
             media = "text/event-stream" if body.get("stream") else "application/json"

@@ -94,7 +94,10 @@ class Stack:
         assert self.process is not None
         found = {}
         for child in psutil.Process(self.process.pid).children():
-            title = " ".join(child.cmdline())
+            try:
+                title = " ".join(child.cmdline())
+            except psutil.NoSuchProcess:  # it ended just now
+                continue
             if title.startswith("sluice: "):
                 found[title.removeprefix("sluice: ").split()[0]] = child.pid
         return found

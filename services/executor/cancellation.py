@@ -61,24 +61,24 @@ class RunningTurns:
     def __init__(self, db: Database, *, poll_interval_s: float = POLL_INTERVAL_S) -> None:
         self._db = db
         self._poll_interval_s = poll_interval_s
-        self._signals: dict[str, StopSignal] = {}
+        self._signals: dict[tuple[str, str], StopSignal] = {}  # by tenant and turn
 
     async def on_control(self, event: TurnControl) -> None:
         """The broadcast: any action on a turn means to stop it."""
-        signal = self._signals.get(event.turn_id)
+        signal = self._signals.get((event.tenant, event.turn_id))
         if signal is not None and await self._should_stop(event.tenant, event.turn_id):
             signal.stop()
 
     @asynccontextmanager
     async def running(self, tenant: str, turn_id: str) -> AsyncIterator[StopSignal]:
         """A signal for the block, set by the broadcast or by what SQL says."""
-        signal = self._signals[turn_id] = StopSignal()
+        signal = self._signals[tenant, turn_id] = StopSignal()
         poll = asyncio.create_task(self._poll(tenant, turn_id, signal))
         try:
             yield signal
         finally:
             poll.cancel()
-            self._signals.pop(turn_id, None)
+            self._signals.pop((tenant, turn_id), None)
 
     async def _poll(self, tenant: str, turn_id: str, signal: StopSignal) -> None:
         while True:

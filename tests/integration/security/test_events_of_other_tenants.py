@@ -22,6 +22,7 @@ from libs.contracts import (
     DocumentUploaded,
     ExecutionMode,
     TurnCompleted,
+    TurnControl,
     TurnPlanned,
     TurnReply,
     TurnRequested,
@@ -227,6 +228,19 @@ async def test_another_tenants_event_is_not(world: World, case: Case) -> None:
                     failure = Failure("odd", "It is odd.", 1, permanent=True)
                     await subscription.failed(foreign, failure)
     assert await world.everything() == before
+
+
+async def test_another_tenants_control_stops_no_turn(world: World) -> None:
+    await world.ask(planned=True)
+    turn_id = world.turn["turn_id"]
+    running = RunningTurns(world.library.db, poll_interval_s=60)
+    async with running.running(OWNER, turn_id) as stop:
+        await running.on_control(TurnControl(INTRUDER, turn_id, "cancel"))
+        stop.check()
+        async with world.library.db.work() as sql:
+            await turns.request_cancel(sql, OWNER, turn_id)
+        await running.on_control(TurnControl(OWNER, turn_id, "cancel"))
+        await asyncio.wait_for(stop.wait(), 10)
 
 
 async def test_another_tenants_control_ends_no_work_on_a_document() -> None:

@@ -24,7 +24,14 @@ _SECRET_TEXT = re.compile(
     r"[^\s@&'\",;]+"
 )
 MAX_TEXT_CHARS = 16_000
-_NOISY = {"aiokafka": logging.CRITICAL, "faust": logging.WARNING, "httpx": logging.WARNING}
+# What these report as an error, with its traceback, is raised as well and told in one line.
+_NOISY = {
+    "aiokafka": logging.CRITICAL,
+    "faust": logging.WARNING,
+    "httpx": logging.WARNING,
+    "httpx2": logging.WARNING,
+    "pymilvus": logging.CRITICAL,
+}
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,12 +11,13 @@ import structlog
 import uvicorn
 
 from libs.kernel import PermanentError
+from libs.service.ending import EndingMiddleware
 from libs.service.stopping import stopping
 
 log = structlog.get_logger(__name__)
 
 BACKLOG = 2048
-STREAM_GRACE_S = 3  # open streams get this long after the stop; then they are cut
+GRACE_S = 5.0  # requests get this long after the stop; streams end at once
 
 
 class _Server(uvicorn.Server):
@@ -76,17 +77,18 @@ async def serve_http(
     Raises: PermanentError (`port-busy`, `cannot-listen`).
     """
     sock = listen_on(host, port, setting=setting)
+    ending = stop or stopping()
     config = uvicorn.Config(
-        app,
+        EndingMiddleware(app, ending, grace_s=GRACE_S),
         log_config=None,
         access_log=False,
-        timeout_graceful_shutdown=STREAM_GRACE_S,
+        timeout_graceful_shutdown=int(GRACE_S) + 2,
         lifespan="on",
         server_header=False,
     )
     server = _Server(config, started or asyncio.Event())
     serving = asyncio.create_task(server.serve(sockets=[sock]))
-    asked = asyncio.create_task((stop or stopping()).wait())
+    asked = asyncio.create_task(ending.wait())
     try:
         await asyncio.wait({serving, asked}, return_when=asyncio.FIRST_COMPLETED)
         server.should_exit = True

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 
 import httpx
 
-from tests.chaos.patience import Followed, PatientClient, StuckError
+from tests.chaos.patience import Followed, PatientClient, StuckError, UnexpectedError
 from tests.chaos.wishes import DocumentWish, Fate, TurnWish, Wishes
 
 
@@ -80,13 +80,16 @@ class Load:
             await self._upload(entry)
             await asyncio.sleep(entry.wish.then_s)
             await self._act(entry)
-        except StuckError as exc:
+        except (StuckError, UnexpectedError) as exc:
             entry.stuck = str(exc)
 
     async def _change(self, entry: DocumentEntry) -> None:
         """A library document may be parsed anew, and stays searchable all along."""
-        await asyncio.sleep(entry.wish.at_s)
-        await self._act(entry)
+        try:
+            await asyncio.sleep(entry.wish.at_s)
+            await self._act(entry)
+        except (StuckError, UnexpectedError) as exc:
+            entry.stuck = str(exc)
 
     async def _act(self, entry: DocumentEntry) -> None:
         path = f"/v1/documents/{entry.ids[-1]}"
@@ -143,7 +146,7 @@ class Load:
                 leaves_after=wish.leaves_after,
             )
             await cancelling
-        except StuckError as exc:
+        except (StuckError, UnexpectedError) as exc:
             entry.stuck = str(exc)
         finally:
             cancelling.cancel()
@@ -175,7 +178,6 @@ class Load:
 
 
 def _expect(response: httpx.Response, *codes: int) -> None:
-    assert response.status_code in codes, (
-        f"{response.request.method} {response.request.url.path}: "
-        f"{response.status_code} {response.text}"
-    )
+    if response.status_code not in codes:
+        asked = f"{response.request.method} {response.request.url.path}"
+        raise UnexpectedError(f"{asked}: {response.status_code} {response.text}")

@@ -17,6 +17,10 @@ class StuckError(AssertionError):
     """What was asked was not acknowledged however often it was repeated."""
 
 
+class UnexpectedError(AssertionError):
+    """An answer that nobody should get."""
+
+
 @dataclass(frozen=True, slots=True)
 class Frame:
     """One server-sent event."""
@@ -101,9 +105,9 @@ class PatientClient:
         async with opened as response:
             if response.status_code in _AWAY:
                 return
-            assert response.status_code == httpx.codes.OK, (
-                f"{response.status_code} {(await response.aread()).decode()}"
-            )
+            if response.status_code != httpx.codes.OK:
+                told = (await response.aread()).decode()
+                raise UnexpectedError(f"turn {key}: {response.status_code} {told}")
             seen.connections += 1
             async for frame in _frames(response):
                 yield frame

@@ -238,7 +238,7 @@ async def test_another_tenants_control_stops_no_turn(world: World) -> None:
         await running.on_control(TurnControl(INTRUDER, turn_id, "cancel"))
         stop.check()
         async with world.library.db.work() as sql:
-            await turns.request_cancel(sql, OWNER, turn_id)
+            await turns.cancel(sql, OWNER, turn_id)
         await running.on_control(TurnControl(OWNER, turn_id, "cancel"))
         await asyncio.wait_for(stop.wait(), 10)
 

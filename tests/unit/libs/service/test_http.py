@@ -10,6 +10,7 @@ from fastapi import FastAPI
 from fastapi.responses import StreamingResponse
 
 from libs.kernel import PermanentError
+from libs.service.ending import EndingMiddleware
 from libs.service.health import Health
 from libs.service.http import listen_on, serve_http
 from libs.web.health import health_routes
@@ -57,7 +58,33 @@ async def test_open_streams_are_cut_and_the_port_is_free_again() -> None:
         assert await anext(lines) == "data: word"
         stop.set()
         await serving  # the stream itself has no end
+        assert [line async for line in lines][-1:] == [""]  # whole, not cut off
     listen_on("127.0.0.1", port).close()
+
+
+async def test_a_request_in_work_gets_its_time_and_one_that_takes_longer_may_come_again() -> None:
+    app, stop, begun = FastAPI(), asyncio.Event(), asyncio.Event()
+
+    @app.get("/quick")
+    async def quick() -> str:
+        await stop.wait()
+        return "done"
+
+    @app.get("/endless")
+    async def endless() -> None:
+        begun.set()
+        await asyncio.Event().wait()
+
+    transport = httpx.ASGITransport(EndingMiddleware(app, stop, grace_s=0.05))
+    async with httpx.AsyncClient(transport=transport, base_url="http://test") as client:
+        asked = [asyncio.create_task(client.get(path)) for path in ("/quick", "/endless")]
+        await begun.wait()
+        stop.set()
+        quick_answer, endless_answer = await asyncio.gather(*asked)
+    assert quick_answer.json() == "done"
+    assert endless_answer.status_code == 503
+    assert endless_answer.headers["content-type"] == "application/problem+json"
+    assert endless_answer.headers["retry-after"]
 
 
 async def test_an_app_that_cannot_start_is_an_error_not_an_exit() -> None:

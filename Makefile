@@ -6,7 +6,7 @@ READY := $(VENV)/.ready
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run test check lint types imports schemas unit contract integration e2e bench bench-eventbus bench-local lock clean
+.PHONY: help setup run test check lint types imports schemas unit contract integration e2e chaos bench bench-eventbus bench-local lock clean
 
 help: ## Show the targets
 	@grep -E '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 18
@@ -52,6 +52,9 @@ integration: $(READY) ## Suites on the real embedded broker and stores
 
 e2e: $(READY) ## The whole local product, used as its users do
 	$(BIN)/pytest tests/e2e
+
+chaos: $(READY) ## Kill everything at random under load, then count (SEEDS=1,2,3)
+	$(BIN)/python -m tests.chaos --seeds $(or $(SEEDS),1)
 
 bench: $(READY) ## Every benchmark, each a table of ratios
 	$(BIN)/python -m tests.bench

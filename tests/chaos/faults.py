@@ -19,7 +19,7 @@ SERVICES = (
     "indexer",
     "orchestrator",
     "executor",
-    "memory-compactor",
+    "memory_compactor",
 )
 BROKER, MILVUS, SUPERVISOR, EMBEDDER = "broker", "milvus", "supervisor", "embedding worker"
 KILL, TERM, STOP = "kill -9", "SIGTERM", "SIGSTOP"

@@ -4,6 +4,8 @@ from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 
+from services.gateway.domain.standing import Reason
+
 _NO_CONTROLS = r"^[^\x00-\x1f\x7f]*$"
 Label = Annotated[str, StringConstraints(min_length=1, max_length=191, pattern=_NO_CONTROLS)]
 
@@ -119,19 +121,7 @@ class WhyOut(BaseModel):
     """Why something has not moved."""
 
     state: str
-    why: Literal[
-        "final",
-        "queued",
-        "in-work",
-        "retry",
-        "rate-limited",
-        "stopped",
-        "no-worker",
-        "lost",
-        "unsent",
-        "failed",
-        "unknown",
-    ]
+    why: Reason
     words: str
 
 

@@ -1,6 +1,7 @@
 """`dlq`: messages that were given up."""
 
 import json
+from collections.abc import Awaitable, Callable
 from typing import Annotated, Any
 
 import typer
@@ -74,15 +75,13 @@ def redrive(
     Exits with 1 when any letter was refused.
     """
 
+    async def redrive_one(client: Client, letter: str) -> Json:
+        return await client.post(f"/v1/admin/dlq/{letter}/redrive", {})
+
     async def work(client: Client) -> ExitCode:
-        result: Json = {"done": [], "refused": []}
-        for letter in letters or []:
-            try:
-                result["done"].append(await client.post(f"/v1/admin/dlq/{letter}/redrive", {}))
-            except CliError as exc:
-                _only_refusals(exc)
-                result["refused"].append({"id": letter, "detail": str(exc)})
-        if not letters:
+        if letters:
+            result = await _each(client, letters, redrive_one)
+        else:
             result = await client.post("/v1/admin/dlq/redrive", _filter(group, reason))
         return _report(result, as_json=as_json)
 
@@ -100,16 +99,14 @@ def purge(
 ) -> None:
     """Throw letters away for good."""
 
+    async def purge_one(client: Client, letter: str) -> Json:
+        await client.delete(f"/v1/admin/dlq/{letter}")
+        return {"id": letter, "how": "purged"}
+
     async def work(client: Client) -> ExitCode:
-        result: Json = {"done": [], "refused": []}
-        for letter in letters or []:
-            try:
-                await client.delete(f"/v1/admin/dlq/{letter}")
-                result["done"].append({"id": letter, "how": "purged"})
-            except CliError as exc:
-                _only_refusals(exc)
-                result["refused"].append({"id": letter, "detail": str(exc)})
-        if not letters:
+        if letters:
+            result = await _each(client, letters, purge_one)
+        else:
             result = await client.post("/v1/admin/dlq/purge", _filter(group, reason))
         return _report(result, as_json=as_json)
 
@@ -126,10 +123,19 @@ def _check_choice(
         raise typer.Exit(ExitCode.USAGE)
 
 
-def _only_refusals(error: CliError) -> None:
-    """Raises: the error, when it is about the platform and not about this letter."""
-    if error.code is not ExitCode.FAILED:
-        raise error
+async def _each(
+    client: Client, letters: list[str], act: Callable[[Client, str], Awaitable[Json]]
+) -> Json:
+    """What became of each letter. Raises: CliError about the platform, not about one letter."""
+    result: Json = {"done": [], "refused": []}
+    for letter in letters:
+        try:
+            result["done"].append(await act(client, letter))
+        except CliError as exc:
+            if exc.code is not ExitCode.FAILED:
+                raise
+            result["refused"].append({"id": letter, "detail": str(exc)})
+    return result
 
 
 def _filter(group: str | None, reason: str | None) -> Json:

@@ -94,11 +94,16 @@ def pdf(*pages: str) -> bytes:
             f"/Resources << /Font << /F1 3 0 R >> >> /Contents {5 + 2 * n} 0 R >>"
         )
         objects.append(f"<< /Length {len(content)} >>\nstream\n{content}\nendstream")
+    return pdf_of(*objects)
+
+
+def pdf_of(*objects: str) -> bytes:
+    """A PDF file of these objects, numbered from 1; the first is its catalog."""
     out = "%PDF-1.4\n"
     offsets = []
-    for n, body in enumerate(objects, start=1):
+    for number, body in enumerate(objects, start=1):
         offsets.append(len(out))
-        out += f"{n} 0 obj\n{body}\nendobj\n"
+        out += f"{number} 0 obj\n{body}\nendobj\n"
     xref = len(out)
     out += f"xref\n0 {len(objects) + 1}\n0000000000 65535 f \n"
     out += "".join(f"{offset:010} 00000 n \n" for offset in offsets)

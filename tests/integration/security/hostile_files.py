@@ -7,7 +7,7 @@ import json
 import stat
 import zipfile
 
-from tests.integration.parser.made_files import archive, docx, paragraph, pdf
+from tests.integration.parser.made_files import archive, docx, paragraph, pdf, pdf_of
 
 _EXPANDS_TO = 300_000_000  # bytes
 
@@ -173,7 +173,7 @@ def deep_markdown(depth: int = 100_000) -> bytes:
 def page_tree(pages: int = 100_000) -> bytes:
     """A PDF whose page tree names one page many times."""
     kids = "4 0 R " * pages
-    return _pdf(
+    return pdf_of(
         "<< /Type /Catalog /Pages 2 0 R >>",
         f"<< /Type /Pages /Kids [{kids}] /Count {pages} >>",
         "<< /Type /Font /Subtype /Type1 /BaseFont /Helvetica >>",
@@ -185,7 +185,7 @@ def page_tree(pages: int = 100_000) -> bytes:
 
 def endless_page_tree() -> bytes:
     """A PDF whose page tree is its own child."""
-    return _pdf(
+    return pdf_of(
         "<< /Type /Catalog /Pages 2 0 R >>",
         "<< /Type /Pages /Kids [2 0 R 2 0 R] /Count 2 /Parent 2 0 R >>",
     )
@@ -193,7 +193,7 @@ def endless_page_tree() -> bytes:
 
 def endless_form() -> bytes:
     """A PDF whose page draws a form that draws itself."""
-    return _pdf(
+    return pdf_of(
         "<< /Type /Catalog /Pages 2 0 R >>",
         "<< /Type /Pages /Kids [3 0 R] /Count 1 >>",
         "<< /Type /Page /Parent 2 0 R /MediaBox [0 0 9 9] "
@@ -206,7 +206,7 @@ def endless_form() -> bytes:
 
 def nested_arrays(depth: int = 100_000) -> bytes:
     """A PDF with an object of arrays in arrays."""
-    return _pdf(
+    return pdf_of(
         "<< /Type /Catalog /Pages 2 0 R /Deep 3 0 R >>",
         "<< /Type /Pages /Kids [] /Count 0 >>",
         "[" * depth + "]" * depth,
@@ -270,15 +270,3 @@ def _office(main: str, media_type: str, members: dict[str, bytes]) -> bytes:
             **members,
         }
     )
-
-
-def _pdf(*objects: str) -> bytes:
-    out, offsets = "%PDF-1.4\n", []
-    for number, body in enumerate(objects, start=1):
-        offsets.append(len(out))
-        out += f"{number} 0 obj\n{body}\nendobj\n"
-    xref = len(out)
-    out += f"xref\n0 {len(objects) + 1}\n0000000000 65535 f \n"
-    out += "".join(f"{offset:010} 00000 n \n" for offset in offsets)
-    out += f"trailer << /Size {len(objects) + 1} /Root 1 0 R >>\nstartxref\n{xref}\n%%EOF\n"
-    return out.encode()

@@ -42,6 +42,7 @@ class LeaseKeeper:
             yield True
         finally:
             keeping.cancel()
+            await asyncio.wait({keeping})
             await asyncio.shield(self._release(name, holder))
 
     async def _acquire(self, name: str, holder: str) -> bool:

@@ -77,8 +77,9 @@ class RunningTurns:
         try:
             yield signal
         finally:
-            poll.cancel()
             self._signals.pop((tenant, turn_id), None)
+            poll.cancel()
+            await asyncio.wait({poll})  # its SQL connection must not outlive the turn
 
     async def _poll(self, tenant: str, turn_id: str, signal: StopSignal) -> None:
         while True:

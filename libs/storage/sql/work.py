@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from dataclasses import dataclass
-from functools import partial
+from functools import cache, partial
 from typing import Any, TypeVar
 
 from sqlalchemy import Executable, RowMapping, UpdateBase, event, insert
@@ -199,6 +199,10 @@ def open_database(url: str, *, busy_timeout_s: float = WRITE_WAIT_S) -> Database
 
 def _prepare_sqlite(busy_timeout_s: float, connection: Any, _record: Any) -> None:
     connection.isolation_level = None  # the driver must not begin transactions by itself
+    # A cancelled statement makes SQLAlchemy stop a connection that is being closed already. The
+    # driver's thread ends at the first stop, and whoever waits for a second one waits for ever.
+    driver = connection.driver_connection
+    driver.stop = cache(driver.stop)
     cursor = connection.cursor()
     busy_ms = int(busy_timeout_s * 1000)
     for pragma in (f"busy_timeout={busy_ms}", "journal_mode=WAL", "synchronous=NORMAL"):

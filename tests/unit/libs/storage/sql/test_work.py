@@ -191,3 +191,16 @@ async def test_a_database_that_is_not_there_or_has_no_tables_yet_is_transient(
             await sql.rows(select(leases))
     for db in (nowhere, bare):
         await db.close()
+
+
+async def test_a_connection_that_is_stopped_while_it_closes_still_ends(db: Database) -> None:
+    """What a cancelled statement does to its connection when the cancelled task ends quickly."""
+    connection = await db.engine.raw_connection()
+    driver = connection.driver_connection
+    assert driver is not None
+    connection.detach()
+    closing = asyncio.create_task(driver.close())
+    await asyncio.sleep(0)
+    driver.stop()
+    async with asyncio.timeout(10):
+        await closing

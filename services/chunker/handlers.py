@@ -5,6 +5,7 @@ import threading
 from dataclasses import dataclass, field
 from functools import partial
 
+import structlog
 from sqlalchemy import RowMapping
 
 from libs.contracts import DocumentChunked, DocumentParsed
@@ -14,6 +15,7 @@ from libs.eventbus import Subscriptions
 from libs.kernel import NotFoundError, PermanentError, TransientError
 from libs.service.document_watch import DocumentWatch
 from libs.service.failures import failing
+from libs.storage.keys import parsed_key, text_key
 from libs.storage.ports import ObjectStore
 from libs.storage.sql import Database, chunks, documents
 from libs.storage.sql.document_states import MISSING_PARSE, DocumentState
@@ -26,6 +28,8 @@ from services.chunker.domain.plan import (
     requested_fields,
 )
 from services.chunker.domain.profile import profile_of
+
+log = structlog.get_logger(__name__)
 
 CHUNKS_PER_UNIT = 1000
 
@@ -42,11 +46,15 @@ async def chunk(event: DocumentParsed, deps: Deps) -> None:
 
     Repeats are harmless: ids derive from document, generation and ordinal, and the state is
     compared and set. Large documents are written in several short units; the last one flips the
-    state, if the set is whole, so a half-written set is never announced.
+    state, if the set is whole, so a half-written set is never announced. An event that names the
+    files of another document or generation is dropped: the reconciler announces the right ones.
     """
     async with deps.db.reading() as sql:
         row = await documents.find(sql, event.tenant, event.document_id)
     if row is None or not _waits(event, row):
+        return
+    if not _names_its_own(event):
+        log.warning("foreign_object_key_dropped", document_id=event.document_id)
         return
     made = await deps.watch.while_due(
         event.document_id, _made(event, row, deps), partial(_is_due, event, deps)
@@ -146,6 +154,11 @@ async def _store(
 async def _is_due(event: DocumentParsed, deps: Deps) -> bool:
     async with deps.db.reading() as sql:
         return _waits(event, await documents.find(sql, event.tenant, event.document_id))
+
+
+def _names_its_own(event: DocumentParsed) -> bool:
+    of = (event.tenant, event.document_id, event.generation)
+    return (event.document_key, event.text_key) == (parsed_key(*of), text_key(*of))
 
 
 def _waits(event: DocumentParsed, row: RowMapping | None) -> bool:

@@ -55,7 +55,7 @@ async def plan_turn(event: TurnRequested, deps: Deps) -> None:
     decision = await deps.planner.decide(situation, tenant=event.tenant, turn_id=event.turn_id)
     try:
         async with journal.step() as step:
-            await _store(step, event, decision)
+            await _store(step, event, turn["conversation_id"], decision)
     except ConflictError as exc:
         log.info("plan_dropped", turn_id=event.turn_id, why=str(exc))
         return
@@ -80,7 +80,9 @@ async def turn_failed(event: TurnRequested, failure: Failure, deps: Deps) -> Non
         log.info("failure_dropped", turn_id=event.turn_id, why=str(exc))
 
 
-async def _store(step: Step, event: TurnRequested, decision: Decision) -> None:
+async def _store(
+    step: Step, event: TurnRequested, conversation_id: str, decision: Decision
+) -> None:
     """Raises: ConflictError when the turn has a plan, or an end, already."""
     await step.append(
         ("status", {"turn_id": event.turn_id, "status": "planned"}),
@@ -88,7 +90,7 @@ async def _store(step: Step, event: TurnRequested, decision: Decision) -> None:
     )
     if not await set_plan(step.sql, event.tenant, event.turn_id, decision.plan):
         raise ConflictError("planned already")
-    await set_pending_question(step.sql, event.tenant, event.conversation_id, decision.pending)
+    await set_pending_question(step.sql, event.tenant, conversation_id, decision.pending)
 
 
 def subscriptions(deps: Deps) -> Subscriptions:

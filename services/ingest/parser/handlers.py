@@ -98,18 +98,23 @@ async def _announce(event: DocumentUploaded, parsed: Parsed, deps: Deps) -> bool
 
 
 async def _is_due(event: DocumentUploaded, deps: Deps) -> bool:
-    """Whether the generation still waits to be parsed."""
+    """Whether the generation still waits to be parsed, from the file that the event names.
+
+    An event that names another file is dropped: it may be another document's or tenant's. The
+    reconciler announces the right one.
+    """
     async with deps.db.reading() as sql:
         row = await documents.find(sql, event.tenant, event.document_id)
-    return _waits(event, row)
+    if row is None or not _waits(event, row):
+        return False
+    if event.object_key != row["object_key"]:
+        log.warning("foreign_object_key_dropped", document_id=event.document_id)
+        return False
+    return True
 
 
-def _waits(event: DocumentUploaded, row: RowMapping | None) -> bool:
-    return (
-        row is not None
-        and row["generation"] == event.generation
-        and row["state"] == DocumentState.UPLOADED
-    )
+def _waits(event: DocumentUploaded, row: RowMapping) -> bool:
+    return bool(row["generation"] == event.generation and row["state"] == DocumentState.UPLOADED)
 
 
 async def _take_back_unless_used(event: DocumentUploaded, deps: Deps) -> None:

@@ -78,6 +78,7 @@ class LetterFilter(BaseModel):
     model_config = ConfigDict(extra="forbid")
     group: Label | None = None
     reason: Label | None = None
+    cursor: str | None = Field(default=None, description="The `next` of the request before.")
 
 
 class Handled(BaseModel):
@@ -93,6 +94,7 @@ class Refused(BaseModel):
 class HandledList(BaseModel):
     done: list[Handled]
     refused: list[Refused]
+    next: str | None = Field(description="More match: send it as `cursor` of the next request.")
 
 
 class KeyIn(BaseModel):
@@ -136,3 +138,7 @@ class StuckOut(WhyOut):
 class StuckList(BaseModel):
     unfinished: list[StuckOut]
     failed: list[StuckOut]
+    more: bool = Field(description="More is unfinished than is shown.")
+    next_failed: str | None = Field(
+        description="Pass as `failed_after` for the failed documents that follow."
+    )

@@ -69,13 +69,15 @@ class StuckReader:
         works = [found for row in rows if (found := of_document(row)) is not None]
         works += [Unmoved("turn", row, turn_work(row)) for row in asked]
         works.sort(key=lambda each: each.row["updated_at"])
-        return await self.explained(works)
+        return await self.explained(works[:limit])
 
-    async def failed(self, tenant: str, *, limit: int) -> list[Failed]:
-        """Failed documents, the oldest failure first."""
+    async def failed(
+        self, tenant: str, *, limit: int, after: tuple[int, str] | None = None
+    ) -> list[Failed]:
+        """Failed documents, the oldest failure first, from `after` (exclusive) on."""
         async with self._db.reading() as sql:
             rows = await pages.unmoved_documents(
-                sql, tenant, [DocumentState.FAILED], before_us=now_us(), limit=limit
+                sql, tenant, [DocumentState.FAILED], before_us=now_us(), limit=limit, after=after
             )
         return [
             Failed(

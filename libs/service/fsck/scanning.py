@@ -1,17 +1,26 @@
 """Everything there is, document by document, in bounded memory."""
 
 import asyncio
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Awaitable, Sequence
+from typing import Protocol
 
 from libs.service.fsck.examining import Examined, Examiner
 from libs.service.fsck.findings import Tally
 from libs.service.fsck.stores import INDEXES, Stores
-from libs.storage.sql import pages
+from libs.storage.sql import Database, UnitOfWork, pages
 
 PAGE = 100
 AT_ONCE = 8
 
 Owner = tuple[str, str]  # tenant, document id
+
+
+class OwnersPage(Protocol):
+    """Owners in SQL by ascending document id, from `after` (exclusive) on."""
+
+    def __call__(
+        self, sql: UnitOfWork, *, tenant: str | None, after: str, limit: int
+    ) -> Awaitable[list[Owner]]: ...
 
 
 async def scan(
@@ -27,7 +36,7 @@ async def scan(
 
     Raises: TransientError when a store is away.
     """
-    async for owners in _known(stores, tenant):
+    async for owners in _in_pages(stores.db, pages.owners, tenant):
         for seen in await _examined(examiner, owners):
             tally.documents += 1
             tally.chunks += len(seen.holdings.children)
@@ -55,11 +64,13 @@ async def _examined(examiner: Examiner, owners: Sequence[Owner]) -> list[Examine
     return found
 
 
-async def _known(stores: Stores, tenant: str | None) -> AsyncIterator[list[Owner]]:
+async def _in_pages(
+    db: Database, page_of: OwnersPage, tenant: str | None
+) -> AsyncIterator[list[Owner]]:
     after = ""
     while True:
-        async with stores.db.reading() as sql:
-            page = await pages.owners(sql, tenant=tenant, after=after, limit=PAGE)
+        async with db.reading() as sql:
+            page = await page_of(sql, tenant=tenant, after=after, limit=PAGE)
         if not page:
             return
         yield page
@@ -88,11 +99,5 @@ async def _stored(stores: Stores, tenant: str | None) -> AsyncIterator[set[Owner
     async for keys in stores.objects.pages(f"{tenant}/" if tenant else ""):
         parts = [key.split("/") for key in keys]
         yield {(part[0], part[1]) for part in parts if len(part) > 2}
-    after = ""
-    while True:
-        async with stores.db.reading() as sql:
-            page = await pages.chunk_owners(sql, tenant=tenant, after=after, limit=PAGE)
-        if not page:
-            return
-        yield set(page)
-        after = page[-1][1]
+    async for owners in _in_pages(stores.db, pages.chunk_owners, tenant):
+        yield set(owners)

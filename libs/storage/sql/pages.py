@@ -108,19 +108,23 @@ async def tenants(sql: UnitOfWork) -> list[str]:
 
 
 async def unmoved_documents(
-    sql: UnitOfWork, tenant: str, states: Collection[str], *, before_us: int, limit: int
+    sql: UnitOfWork,
+    tenant: str,
+    states: Collection[str],
+    *,
+    before_us: int,
+    limit: int,
+    after: tuple[int, str] | None = None,
 ) -> list[RowMapping]:
-    """A tenant's documents in these states that did not change since a time, oldest first."""
-    return await sql.rows(
-        select(documents)
-        .where(
-            documents.c.tenant == tenant,
-            documents.c.state.in_(states),
-            documents.c.updated_at <= before_us,
-        )
-        .order_by(documents.c.updated_at, documents.c.id)
-        .limit(limit)
-    )
+    """A tenant's documents in these states that did not change since a time, oldest first.
+
+    `after` is the (updated_at, id) of the last one seen.
+    """
+    at, id_ = documents.c.updated_at, documents.c.id
+    conditions = [documents.c.tenant == tenant, documents.c.state.in_(states), at <= before_us]
+    if after is not None:
+        conditions.append(or_(at > after[0], and_(at == after[0], id_ > after[1])))
+    return await sql.rows(select(documents).where(*conditions).order_by(at, id_).limit(limit))
 
 
 async def unmoved_turns(

@@ -80,10 +80,8 @@ def redrive(
 
     async def work(client: Client) -> ExitCode:
         if letters:
-            result = await _each(client, letters, redrive_one)
-        else:
-            result = await client.post("/v1/admin/dlq/redrive", _filter(group, reason))
-        return _report(result, as_json=as_json)
+            return _report(await _each(client, letters, redrive_one), as_json=as_json)
+        return await _all(client, "redrive", _filter(group, reason), as_json=as_json)
 
     _check_choice(letters, group, reason, every=every)
     run(work)
@@ -105,10 +103,8 @@ def purge(
 
     async def work(client: Client) -> ExitCode:
         if letters:
-            result = await _each(client, letters, purge_one)
-        else:
-            result = await client.post("/v1/admin/dlq/purge", _filter(group, reason))
-        return _report(result, as_json=as_json)
+            return _report(await _each(client, letters, purge_one), as_json=as_json)
+        return await _all(client, "purge", _filter(group, reason), as_json=as_json)
 
     _check_choice(letters, group, reason, every=every)
     run(work)
@@ -136,6 +132,16 @@ async def _each(
                 raise
             result["refused"].append({"id": letter, "detail": str(exc)})
     return result
+
+
+async def _all(client: Client, act: str, wanted: Json, *, as_json: bool) -> ExitCode:
+    """Every letter that matches, page by page; each page is told of as it is done."""
+    worst, result = ExitCode.OK, await client.post(f"/v1/admin/dlq/{act}", wanted)
+    while True:
+        worst = max(worst, _report(result, as_json=as_json))
+        if not result["next"]:
+            return worst
+        result = await client.post(f"/v1/admin/dlq/{act}", {**wanted, "cursor": result["next"]})
 
 
 def _filter(group: str | None, reason: str | None) -> Json:

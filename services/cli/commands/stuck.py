@@ -1,5 +1,6 @@
 """`stuck` and `resume`: what has not moved and why, and one command that makes it go on."""
 
+from collections.abc import Callable
 from typing import Annotated
 
 import typer
@@ -32,7 +33,7 @@ def stuck(
         else:
             _print(found, older_than)
         if resume_:
-            ids = [row["id"] for row in found["failed"] if row["resumable"]]
+            ids = await _failed_ids(client, found, _is_resumable)
             return await _resume(client, ids, as_json=as_json)
         return ExitCode.FAILED if found["unfinished"] or found["failed"] else ExitCode.OK
 
@@ -57,15 +58,31 @@ def resume(
     async def work(client: Client) -> ExitCode:
         ids = documents or []
         if failed:
-            rows = (await client.get("/v1/admin/stuck", limit=LIMIT))["failed"]
-            ids = [row["id"] for row in rows if _is_wanted(row, reason)]
+            found = await client.get("/v1/admin/stuck", limit=LIMIT)
+            ids = await _failed_ids(
+                client,
+                found,
+                _is_resumable if reason is None else lambda row: f"({reason})" in row["words"],
+            )
         return await _resume(client, ids, as_json=as_json)
 
     run(work)
 
 
-def _is_wanted(row: Json, reason: str | None) -> bool:
-    return bool(row["resumable"]) if reason is None else f"({reason})" in row["words"]
+def _is_resumable(row: Json) -> bool:
+    return bool(row["resumable"])
+
+
+async def _failed_ids(client: Client, found: Json, wanted: Callable[[Json], bool]) -> list[str]:
+    """The failed documents of this page and all that follow.
+
+    Asked for before any is resumed: one that fails again at once would come up again and again.
+    """
+    ids = [row["id"] for row in found["failed"] if wanted(row)]
+    while after := found["next_failed"]:
+        found = await client.get("/v1/admin/stuck", limit=LIMIT, failed_after=after)
+        ids += [row["id"] for row in found["failed"] if wanted(row)]
+    return ids
 
 
 async def _resume(client: Client, ids: list[str], *, as_json: bool) -> ExitCode:
@@ -91,9 +108,9 @@ async def _resume(client: Client, ids: list[str], *, as_json: bool) -> ExitCode:
 
 
 def _print(found: Json, older_than: str) -> None:
-    for title, rows in (
-        (f"not moved for {older_than}", found["unfinished"]),
-        ("failed (* can be resumed)", found["failed"]),
+    for title, rows, more in (
+        (f"not moved for {older_than}", found["unfinished"], found["more"]),
+        ("failed (* can be resumed)", found["failed"], found["next_failed"]),
     ):
         if not rows:
             continue
@@ -103,6 +120,8 @@ def _print(found: Json, older_than: str) -> None:
             name, since = render.shortened(row["name"], 30), _spoken(row["since_s"])
             table.add_row(row["id"], row["kind"], row["state"] + mark, since, name, row["words"])
         render.out.print(table)
+        if more:
+            render.out.print(f"… and more: these {len(rows)} have waited longest")
     if not found["unfinished"] and not found["failed"]:
         render.out.print("nothing is stuck")
 

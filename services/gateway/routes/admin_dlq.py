@@ -10,7 +10,7 @@ from libs.kernel import ConflictError, NotFoundError, PermanentError, isoformat
 from libs.storage.sql import UnitOfWork, dead_letters
 from libs.storage.sql.dead_letters import Letter
 from libs.web import Admin, problems
-from libs.web.problems import invalid
+from services.gateway.cursors import cursor_of, position_of
 from services.gateway.deps import Gateway, GatewayDep
 from services.gateway.redriving import How, event_of, redrive
 from services.gateway.schemas_admin import (
@@ -49,13 +49,13 @@ async def list_letters(
             group_id=group,
             reason=reason,
             redriven=handled,
-            before=_position(cursor),
+            before=position_of(cursor),
             limit=limit + 1,
         )
     shown, more = found[:limit], len(found) > limit
     return LetterList(
         items=[LetterOut(**_fields(letter)) for letter in shown],
-        next=f"{shown[-1].created_at}-{shown[-1].id}" if more else None,
+        next=_after(shown[-1]) if more else None,
     )
 
 
@@ -87,13 +87,13 @@ async def purge_letter(gateway: GatewayDep, caller: Admin, letter_id: Label) -> 
 
 @router.post("/redrive", status_code=202, responses=problems(422))
 async def redrive_letters(gateway: GatewayDep, caller: Admin, body: LetterFilter) -> HandledList:
-    """Redrive every letter that the filter matches, at most 1000 at a time."""
+    """Redrive every letter that the filter matches, the newest 1000 first; `next` tells of more."""
     return await _each(gateway, caller.tenant, body, redrive)
 
 
 @router.post("/purge", responses=problems(422))
 async def purge_letters(gateway: GatewayDep, caller: Admin, body: LetterFilter) -> HandledList:
-    """Throw away every unhandled letter that the filter matches, at most 1000 at a time."""
+    """Throw away every unhandled letter that the filter matches, by pages as for redriving."""
     return await _each(gateway, caller.tenant, body, _purge)
 
 
@@ -105,10 +105,16 @@ async def _purge(sql: UnitOfWork, tenant: str, letter_id: str) -> How:
 async def _each(gateway: Gateway, tenant: str, wanted: LetterFilter, act: Act) -> HandledList:
     async with gateway.db.reading() as sql:
         found = await dead_letters.listing(
-            sql, tenant, group_id=wanted.group, reason=wanted.reason, limit=BULK
+            sql,
+            tenant,
+            group_id=wanted.group,
+            reason=wanted.reason,
+            before=position_of(wanted.cursor),
+            limit=BULK + 1,
         )
-    result = HandledList(done=[], refused=[])
-    for letter in reversed(found):  # in the order in which they were given up
+    page = found[:BULK]
+    result = HandledList(done=[], refused=[], next=_after(page[-1]) if len(found) > BULK else None)
+    for letter in reversed(page):  # in the order in which they were given up
         try:
             async with gateway.db.work() as sql:
                 how = await act(sql, tenant, letter.id)
@@ -135,10 +141,5 @@ def _fields(letter: Letter) -> dict[str, Any]:
     }
 
 
-def _position(cursor: str | None) -> tuple[int, str] | None:
-    if cursor is None:
-        return None
-    at, _, letter_id = cursor.partition("-")
-    if not (at.isascii() and at.isdecimal() and len(at) < 18 and letter_id):
-        raise invalid("bad-cursor", "The cursor is none that a page gave: start without one.")
-    return int(at), letter_id
+def _after(letter: Letter) -> str:
+    return cursor_of(letter.created_at, letter.id)

@@ -8,6 +8,7 @@ from libs.kernel import now_us
 from libs.storage.sql import documents
 from libs.storage.sql.document_states import DocumentState
 from libs.web import Admin, Reader, problems
+from services.gateway.cursors import cursor_of, position_of
 from services.gateway.deps import GatewayDep
 from services.gateway.domain.standing import Why, explain_failure
 from services.gateway.schemas_admin import StuckList, StuckOut, WhyOut
@@ -17,23 +18,42 @@ router = APIRouter(tags=["admin"])
 
 MAX_NAME_CHARS = 100
 Limit = Annotated[int, Query(ge=1, le=1_000)]
+FailedAfter = Annotated[
+    str | None,
+    Query(description="The `next_failed` of the page before: only failed documents after it."),
+]
 Seconds = Annotated[float, Query(ge=0, le=1e9, description="Leave out what moved since.")]
 
 
 @router.get("/v1/admin/stuck", responses=problems(422))
 async def stuck(
-    gateway: GatewayDep, caller: Admin, older_than_s: Seconds = 60.0, limit: Limit = 100
+    gateway: GatewayDep,
+    caller: Admin,
+    older_than_s: Seconds = 60.0,
+    limit: Limit = 100,
+    failed_after: FailedAfter = None,
 ) -> StuckList:
     """Documents, deletions and turns that are not final and have not moved, each with why.
 
-    Also failed documents; `resumable` says whether trying again can help.
+    Also failed documents; `resumable` says whether trying again can help. Both lists begin with
+    what has waited longest and hold at most `limit` entries.
     """
     reader = StuckReader(gateway.db, gateway.backlogs)
-    unmoved = await reader.unmoved(caller.tenant, older_than_s=older_than_s, limit=limit)
-    failed = await reader.failed(caller.tenant, limit=limit)
+    after = position_of(failed_after)
+    unmoved = []
+    if after is None:
+        unmoved = await reader.unmoved(caller.tenant, older_than_s=older_than_s, limit=limit + 1)
+    failed = await reader.failed(caller.tenant, limit=limit + 1, after=after)
+    shown = failed[:limit]
     return StuckList(
-        unfinished=[_unfinished(each, why) for each, why in unmoved],
-        failed=[_failed(each) for each in failed],
+        unfinished=[_unfinished(each, why) for each, why in unmoved[:limit]],
+        failed=[_failed(each) for each in shown],
+        more=len(unmoved) > limit,
+        next_failed=(
+            cursor_of(shown[-1].row["updated_at"], shown[-1].row["id"])
+            if len(failed) > limit
+            else None
+        ),
     )
 
 

@@ -43,6 +43,16 @@ def answer(body: object, status: int = 200) -> tuple[int, bytes]:
     return status, json.dumps(body).encode()
 
 
+def stuck_page(*failed: object, following: str | None = None) -> dict[str, object]:
+    return {"unfinished": [], "failed": failed, "more": False, "next_failed": following}
+
+
+def letters_page(
+    done: list[object], refused: list[object], following: str | None = None
+) -> dict[str, object]:
+    return {"done": done, "refused": refused, "next": following}
+
+
 def test_lag_exits_with_1_when_somebody_waits_in_vain(platform: type[ScriptedPlatform]) -> None:
     platform.answers = {"GET /v1/admin/lag": answer(STALLED)}
     result = CliRunner().invoke(app, ["lag"])
@@ -58,7 +68,7 @@ def test_stuck_shows_why_and_resumes_only_what_that_can_help(
     platform: type[ScriptedPlatform],
 ) -> None:
     platform.answers = {
-        "GET /v1/admin/stuck": answer({"unfinished": [], "failed": [FAILED, HOPELESS]}),
+        "GET /v1/admin/stuck": answer(stuck_page(FAILED, HOPELESS)),
         "POST /v1/documents/d1/resume": answer({"id": "d1", "state": "chunked"}, 202),
     }
     result = CliRunner().invoke(app, ["stuck", "--older-than", "5m", "--resume"])
@@ -78,6 +88,27 @@ def test_a_refused_resume_is_named_and_exits_with_1(platform: type[ScriptedPlatf
     assert "d2  goes on from uploaded" in result.stdout
 
 
+@pytest.mark.parametrize("command", [["resume", "--failed"], ["stuck", "--resume"]])
+def test_every_page_of_failed_documents_is_resumed(
+    platform: type[ScriptedPlatform], command: list[str]
+) -> None:
+    platform.answers = {
+        "GET /v1/admin/stuck": [
+            answer(stuck_page(FAILED, following="1-d1")),
+            answer(stuck_page(HOPELESS, following="2-d2")),
+            answer(stuck_page({**FAILED, "id": "d3"})),
+        ],
+        **{
+            f"POST /v1/documents/{name}/resume": answer({"id": name, "state": "chunked"}, 202)
+            for name in ("d1", "d3")
+        },
+    }
+    result = CliRunner().invoke(app, command)
+    assert result.exit_code == 0, result.output
+    assert result.stdout.count("goes on from chunked") == 2
+    assert ("and more" in result.stdout) == (command[0] == "stuck")
+
+
 @pytest.mark.parametrize(
     "command",
     [["resume"], ["resume", "d1", "--failed"], ["dlq", "purge"], ["dlq", "redrive", "x", "--all"]],
@@ -92,12 +123,28 @@ def test_a_command_that_names_nothing_or_too_much_does_nothing(
 def test_dead_letters_are_redriven_by_filter_and_refusals_are_told(
     platform: type[ScriptedPlatform],
 ) -> None:
-    done = {"done": [{"id": "a", "how": "resumed"}], "refused": [{"id": "b", "detail": "Over."}]}
+    done = letters_page([{"id": "a", "how": "resumed"}], [{"id": "b", "detail": "Over."}])
     platform.answers = {"POST /v1/admin/dlq/redrive": answer(done, 202)}
     result = CliRunner().invoke(app, ["dlq", "redrive", "--group", "indexer"])
     assert (result.exit_code, result.stdout.strip()) == (1, "a  resumed")
     assert "b  refused: Over." in result.stderr
     assert json.loads(platform.bodies[0]) == {"group": "indexer"}
+
+
+@pytest.mark.parametrize("act", ["redrive", "purge"])
+def test_every_page_of_dead_letters_is_handled(platform: type[ScriptedPlatform], act: str) -> None:
+    platform.answers = {
+        f"POST /v1/admin/dlq/{act}": [
+            answer(letters_page([], [{"id": "b", "detail": "Over."}], "7-b"), 202),
+            answer(letters_page([{"id": "a", "how": "resumed"}], []), 202),
+        ]
+    }
+    result = CliRunner().invoke(app, ["dlq", act, "--reason", "internal-error"])
+    assert (result.exit_code, result.stdout.strip()) == (1, "a  resumed")
+    assert [json.loads(body) for body in platform.bodies] == [
+        {"reason": "internal-error"},
+        {"reason": "internal-error", "cursor": "7-b"},
+    ]
 
 
 def test_a_made_key_is_alone_on_stdout(platform: type[ScriptedPlatform]) -> None:

@@ -2,6 +2,7 @@
 
 from typing import Any
 
+import pytest
 from sqlalchemy import insert, select, update
 
 from libs.contracts import DocumentChunked, Event, to_record
@@ -9,6 +10,7 @@ from libs.contracts.events import TurnRequested
 from libs.kernel import new_id, now_us
 from libs.storage.sql import turns
 from libs.storage.sql.tables import dead_letters, documents, outbox
+from services.gateway.routes import admin_dlq
 from tests.library import Library
 from tests.unit.services.gateway.conftest import Stage
 
@@ -137,6 +139,23 @@ async def test_letters_in_bulk_are_redriven_or_refused_one_by_one(stage: Stage) 
         purged = (await client.post("/v1/admin/dlq/purge", json={"group": "indexer"})).json()
         assert purged["done"] == [{"id": old, "how": "purged"}]
         assert (await client.get("/v1/admin/dlq")).json()["items"] == []
+
+
+async def test_letters_in_bulk_are_handled_page_by_page_past_those_that_are_refused(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(admin_dlq, "BULK", 2)
+    event = await document(stage, "failed", stage="index", reason="internal-error")
+    good = await letter(stage, event)
+    for _ in range(3):  # newer ones, that nobody can send again
+        await letter(stage, DocumentChunked("acme", "unknown", 1, 1, 1, "normal"))
+    async with await stage.admin() as client:
+        first = (await client.post("/v1/admin/dlq/redrive", json={})).json()
+        assert (first["done"], len(first["refused"])) == ([], 2)
+        rest = {"cursor": first["next"]}
+        second = (await client.post("/v1/admin/dlq/redrive", json=rest)).json()
+    assert [done["id"] for done in second["done"]] == [good]
+    assert (len(second["refused"]), second["next"]) == (1, None)
 
 
 async def test_another_tenants_letters_are_not_there(stage: Stage) -> None:

@@ -169,10 +169,38 @@ async def test_failed_documents_say_why_and_whether_a_resume_can_help(stage: Sta
     assert failed[1]["words"] == "failed at parse (encrypted): Because."
 
 
+async def test_every_failed_document_comes_up_once_page_by_page(stage: Stage) -> None:
+    library = Library(stage.gateway.db)
+    for n in range(5):
+        await library.record(f"d{n}", tenant="acme", state="failed", active=None)
+        await library.change(f"d{n}", updated_at=1_000 + n // 2)  # some at the same moment
+    seen, after = [], None
+    while True:
+        cursor: dict[str, Any] = {} if after is None else {"failed_after": after}
+        found = await stuck(stage, limit=2, **cursor)
+        seen += [row["id"] for row in found["failed"]]
+        after = found["next_failed"]
+        if after is None:
+            break
+    assert seen == [f"d{n}" for n in range(5)]
+    async with await stage.admin() as client:
+        bad = await client.get("/v1/admin/stuck", params={"failed_after": "x"})
+    assert bad.status_code == 422
+
+
+async def test_a_list_that_is_cut_says_so(stage: Stage) -> None:
+    for n in range(3):
+        await uploaded(stage, f"d{n}")
+    assert not (await stuck(stage, limit=3))["more"]
+    cut = await stuck(stage, limit=2)
+    assert (len(cut["unfinished"]), cut["more"]) == (2, True)
+
+
 async def test_another_tenants_work_is_not_shown(stage: Stage) -> None:
     await uploaded(stage)
     await stage.ask()
-    assert await stuck(stage, "other", older_than_s=0) == {"unfinished": [], "failed": []}
+    nothing = {"unfinished": [], "failed": [], "more": False, "next_failed": None}
+    assert await stuck(stage, "other", older_than_s=0) == nothing
     async with await stage.admin(role="member") as client:
         assert (await client.get("/v1/admin/stuck")).status_code == 403
     async with stage.gateway.db.reading() as sql:

@@ -3,6 +3,7 @@
 import asyncio
 import errno
 import socket
+import sys
 from collections.abc import Generator
 from contextlib import contextmanager
 from typing import Any
@@ -18,6 +19,7 @@ log = structlog.get_logger(__name__)
 
 BACKLOG = 2048
 GRACE_S = 5.0  # requests get this long after the stop; streams end at once
+SEND_TIMEOUT_S = 60.0
 
 
 class _Server(uvicorn.Server):
@@ -58,6 +60,14 @@ def listen_on(host: str, port: int, *, setting: str = "") -> socket.socket:
     return sock
 
 
+def _drop_deaf_clients(sock: socket.socket, timeout_s: float) -> None:
+    """Without this a connection that was closed here stays open, and keeps its buffers, until the
+    client has read what was sent: for ever, if it does not. Accepted sockets inherit the option.
+    """
+    if sys.platform == "linux":
+        sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, int(timeout_s * 1000))
+
+
 async def serve_http(
     app: Any,
     host: str,
@@ -66,6 +76,7 @@ async def serve_http(
     setting: str = "",
     stop: asyncio.Event | None = None,
     started: asyncio.Event | None = None,
+    send_timeout_s: float = SEND_TIMEOUT_S,
 ) -> None:
     """Serve an ASGI app until the process is told to stop, then end open requests within bounds.
 
@@ -73,10 +84,12 @@ async def serve_http(
         setting: The environment variable that chooses the port, for the message when it is busy.
         stop: Set to end the serving; by default the process's own stop event.
         started: Set once requests are answered.
+        send_timeout_s: A client that takes nothing of what is sent for so long is disconnected.
 
     Raises: PermanentError (`port-busy`, `cannot-listen`).
     """
     sock = listen_on(host, port, setting=setting)
+    _drop_deaf_clients(sock, send_timeout_s)
     ending = stop or stopping()
     config = uvicorn.Config(
         EndingMiddleware(app, ending, grace_s=GRACE_S),

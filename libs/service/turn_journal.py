@@ -44,6 +44,7 @@ class ReplyFanOut:
             log.info("replies_not_fanned_out", waiting=self._waiting.qsize())
         if self._task is not None:
             self._task.cancel()
+            await asyncio.wait({self._task})
 
     def offer(self, records: Sequence[OutgoingRecord]) -> None:
         for record in records:

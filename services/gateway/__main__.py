@@ -71,7 +71,12 @@ async def main(settings: GatewaySettings) -> None:
             ]
             app, port = create_app(gateway), settings.gateway_port
             await serve_http(
-                app, settings.host, port, setting="SLUICE_PORT", stop=platform.stopping
+                app,
+                settings.host,
+                port,
+                setting="SLUICE_PORT",
+                stop=platform.stopping,
+                send_timeout_s=settings.send_timeout_s,
             )
             for task in background:
                 task.cancel()

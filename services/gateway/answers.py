@@ -31,11 +31,17 @@ async def streamed(gateway: Gateway, caller: Principal, turn_id: str, after: int
         newest = await turns.last_seq(sql, turn_id)
     if turn["state"] in turns.FINAL_STATES and after >= newest:
         return Response(status_code=status.HTTP_204_NO_CONTENT)
-    heartbeat_s = gateway.settings.heartbeat_s
     events = gateway.replies.follow(
-        caller.tenant, turn_id, min(after, newest), heartbeat_s=heartbeat_s
+        caller.tenant,
+        turn_id,
+        min(after, newest),
+        heartbeat_s=gateway.settings.heartbeat_s,
+        deaf=turn["reply_partition"] != gateway.reply_partition,
     )
-    return EventStream(while_valid(frames(events), gateway.db, caller))
+    return EventStream(
+        while_valid(frames(events), gateway.db, caller),
+        send_timeout_s=gateway.settings.send_timeout_s,
+    )
 
 
 async def answered(gateway: Gateway, tenant: str, turn_id: str) -> TurnOut:

@@ -2,8 +2,9 @@
 
 import asyncio
 import json
+import time
 from collections import defaultdict, deque
-from collections.abc import AsyncGenerator, Iterable, Iterator, Sequence
+from collections.abc import AsyncGenerator, Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
@@ -17,7 +18,7 @@ from libs.storage.sql.turns import TurnEvent
 
 _MAX_BUFFERED = 256  # events a slow client may be behind in memory; the rest waits in SQL
 _PAGE = 500  # events read from SQL at once
-_MAX_POLL_S = 4.0
+_MAX_QUIET = 4  # times its interval: how seldom a stream that hears nothing is checked
 _TURNS_PER_QUERY = 500
 
 _log = structlog.get_logger(__name__)
@@ -30,18 +31,25 @@ class Waiter:
     tenant: str
     turn_id: str
     seq: int  # the last event its stream took
-    poll_s: float
-    poll_at: float
+    deaf: bool  # its events come from SQL, nothing is heard of them
+    poll_s: float = 0.0
+    poll_at: float = 0.0
     behind: bool = True  # SQL may hold events that were not heard
     began: bool = False  # what was stored before the stream opened has been read
     heard: deque[TurnEvent] = field(default_factory=deque)
     wake: asyncio.Event = field(default_factory=asyncio.Event)
+    reading: asyncio.Task[None] | None = None
 
     def offer(self, event: TurnEvent) -> None:
         if len(self.heard) < _MAX_BUFFERED:
             self.heard.append(event)
         else:
             self.look()
+        self.wake.set()
+
+    def found(self, events: Sequence[TurnEvent]) -> None:
+        """What SQL holds after `seq`; it comes before what was heard."""
+        self.heard.extendleft(reversed(events))
         self.wake.set()
 
     def look(self) -> None:
@@ -68,12 +76,18 @@ class Replies:
     """Follows turns for any number of open streams.
 
     `hear` is the handler of `TurnReply`. A stream that hears nothing for `poll_s` is checked
-    against SQL, all such streams in one query, so that a lost broker loses no event.
+    against SQL, all such streams in one query, so that a lost broker loses no event. One whose
+    events only SQL brings (they are announced to another replica, or the broker is away) is
+    checked four times as often.
     """
 
-    def __init__(self, db: Database, *, poll_s: float = 1.0) -> None:
+    def __init__(
+        self, db: Database, *, poll_s: float = 1.0, clock: Callable[[], float] = time.monotonic
+    ) -> None:
         self._db = db
         self._poll_s = poll_s
+        self._quick_poll_s = poll_s / 4
+        self._clock = clock
         self._waiters: defaultdict[str, list[Waiter]] = defaultdict(list)
 
     @property
@@ -88,48 +102,66 @@ class Replies:
         event = TurnEvent(reply.turn_id, reply.seq, reply.type, json.loads(reply.data))
         for waiter in waiters:
             if waiter.tenant == reply.tenant:
+                waiter.deaf = False
                 self._postpone(waiter)
                 waiter.offer(event)
 
     async def follow(
-        self, tenant: str, turn_id: str, after: int, *, heartbeat_s: float = 10.0
+        self,
+        tenant: str,
+        turn_id: str,
+        after: int,
+        *,
+        heartbeat_s: float = 10.0,
+        deaf: bool = False,
     ) -> AsyncGenerator[TurnEvent | None, None]:
         """The turn's events after seq `after`, in order, without gaps, up to the terminal one.
 
-        Yields None when there was nothing to tell for `heartbeat_s`. The caller has checked that
-        the turn is the tenant's; close the generator to stop following.
+        Yields None when there was nothing to tell for `heartbeat_s`, also while SQL hangs. The
+        caller has checked that the turn is the tenant's; close the generator to stop following.
+
+        Args:
+            deaf: The turn's events are announced to another replica.
         """
-        with self._waiting(tenant, turn_id, after) as waiter:
-            while True:
-                events = await self._next(waiter, heartbeat_s)
-                if not events:
-                    yield None
-                for event in events:
-                    waiter.seq = event.seq
-                    yield event
-                    if event.terminal:
-                        return
+        waiter = Waiter(tenant, turn_id, after, deaf)
+        self._postpone(waiter)
+        try:
+            with self._waiting(waiter):
+                while True:
+                    events = await self._next(waiter, heartbeat_s)
+                    if not events:
+                        yield None
+                    for event in events:
+                        waiter.seq = event.seq
+                        yield event
+                        if event.terminal:
+                            return
+        finally:
+            if waiter.reading is not None:
+                waiter.reading.cancel()
+                await asyncio.wait({waiter.reading})
 
     async def poll(self) -> None:
         """Check every quiet stream against SQL and wake those that missed something."""
-        now = asyncio.get_running_loop().time()
-        due = [w for w in self._all() if w.poll_at <= now and not w.behind]
+        now = self._clock()
+        due = [w for w in self._all() if w.poll_at <= now and not w.behind and w.reading is None]
         for start in range(0, len(due), _TURNS_PER_QUERY):
             some = due[start : start + _TURNS_PER_QUERY]
             async with self._db.reading() as sql:
                 newest = await turns.last_seqs(sql, {w.turn_id for w in some})
             for waiter in some:
                 if newest.get(waiter.turn_id, 0) > waiter.seq:
+                    waiter.deaf = True
                     self._postpone(waiter)
                     waiter.look()
                 else:
-                    waiter.poll_s = min(waiter.poll_s * 2, max(_MAX_POLL_S, self._poll_s))
+                    waiter.poll_s = min(waiter.poll_s * 2, self._interval_s(waiter) * _MAX_QUIET)
                     waiter.poll_at = now + waiter.poll_s
 
     async def run(self) -> None:
         """Poll for ever; SQL that is away now is asked again."""
         while True:
-            await asyncio.sleep(self._poll_s)
+            await asyncio.sleep(self._quick_poll_s)
             try:
                 await self.poll()
             except TransientError as exc:
@@ -137,53 +169,56 @@ class Replies:
 
     async def _next(self, waiter: Waiter, heartbeat_s: float) -> Sequence[TurnEvent]:
         """What follows on, or nothing after `heartbeat_s`."""
-        while True:
-            if events := waiter.take():
-                return events
-            if waiter.behind:
-                if events := await self._read(waiter):
-                    return events
-                continue
-            waiter.wake.clear()
-            try:
-                async with asyncio.timeout(heartbeat_s):
+        try:
+            async with asyncio.timeout(heartbeat_s):
+                while not (events := waiter.take()):
+                    if waiter.behind and waiter.reading is None:
+                        waiter.reading = asyncio.create_task(self._read(waiter))
+                    waiter.wake.clear()
                     await waiter.wake.wait()
-            except TimeoutError:
-                return []
+                    if waiter.reading is not None and waiter.reading.done():
+                        waiter.reading.result()
+                        waiter.reading = None
+        except TimeoutError:
+            return []
+        return events
 
-    async def _read(self, waiter: Waiter) -> list[TurnEvent]:
+    async def _read(self, waiter: Waiter) -> None:
+        """Beside the stream, whose heartbeats must not wait for SQL."""
         waiter.behind = False
         try:
             async with self._db.reading() as sql:
                 events = await turns.events_after(
                     sql, waiter.tenant, waiter.turn_id, waiter.seq, limit=_PAGE
                 )
-        except TransientError as exc:
+            if waiter.began:
+                STREAM_GAPS.inc(len(events))
+            waiter.began = len(events) < _PAGE
+            waiter.behind = waiter.behind or not waiter.began
+            waiter.found(events)
+        except TransientError as exc:  # the next poll looks again
             _log.warning("turn_read_failed", turn_id=waiter.turn_id, error=str(exc))
-            events = []  # the next poll looks again
-        if waiter.began:
-            STREAM_GAPS.inc(len(events))
-        waiter.began = len(events) < _PAGE
-        waiter.behind = waiter.behind or not waiter.began
-        return events
+        finally:
+            waiter.wake.set()
 
     def _postpone(self, waiter: Waiter) -> None:
-        waiter.poll_s = self._poll_s
-        waiter.poll_at = asyncio.get_running_loop().time() + self._poll_s
+        waiter.poll_s = self._interval_s(waiter)
+        waiter.poll_at = self._clock() + waiter.poll_s
+
+    def _interval_s(self, waiter: Waiter) -> float:
+        return self._quick_poll_s if waiter.deaf else self._poll_s
 
     def _all(self) -> Iterable[Waiter]:
         return (waiter for waiters in self._waiters.values() for waiter in waiters)
 
     @contextmanager
-    def _waiting(self, tenant: str, turn_id: str, after: int) -> Iterator[Waiter]:
-        waiter = Waiter(tenant, turn_id, after, self._poll_s, 0.0)
-        self._postpone(waiter)
-        self._waiters[turn_id].append(waiter)
+    def _waiting(self, waiter: Waiter) -> Iterator[None]:
+        self._waiters[waiter.turn_id].append(waiter)
         OPEN_STREAMS.labels("turn").inc()
         try:
-            yield waiter
+            yield
         finally:
             OPEN_STREAMS.labels("turn").dec()
-            self._waiters[turn_id].remove(waiter)
-            if not self._waiters[turn_id]:
-                del self._waiters[turn_id]
+            self._waiters[waiter.turn_id].remove(waiter)
+            if not self._waiters[waiter.turn_id]:
+                del self._waiters[waiter.turn_id]

@@ -3,11 +3,15 @@
 import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Mapping
 
+import structlog
 from starlette.responses import StreamingResponse
 from starlette.types import Message, Receive, Scope, Send
 
 from libs.storage.sql.turn_events import TurnEvent, canonical_json
 
+log = structlog.get_logger(__name__)
+
+SEND_TIMEOUT_S = 60.0
 _HEARTBEAT = b": heartbeat\n\n"
 _HEADERS = {
     "Cache-Control": "no-store, no-transform",
@@ -30,10 +34,13 @@ async def frames(events: AsyncGenerator[TurnEvent | None, None]) -> AsyncGenerat
         await events.aclose()
 
 
-class BoundedStream(StreamingResponse):
-    """A stream whose client takes each block within `send_timeout_s`, or is dropped.
+class _SlowClientError(Exception):
+    """The client took nothing for too long."""
 
-    However it ends, `close` frees its source.
+
+class BoundedStream(StreamingResponse):
+    """A stream whose client takes each block within `send_timeout_s`, or is dropped: its answer
+    is left incomplete, so that it knows. However it ends, `close` frees its source.
     """
 
     def __init__(
@@ -43,7 +50,7 @@ class BoundedStream(StreamingResponse):
         *,
         status_code: int = 200,
         headers: Mapping[str, str] | None = None,
-        send_timeout_s: float = 60.0,
+        send_timeout_s: float = SEND_TIMEOUT_S,
     ) -> None:
         super().__init__(source, status_code, headers)
         self._close = close
@@ -51,11 +58,16 @@ class BoundedStream(StreamingResponse):
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         async def send_in_time(message: Message) -> None:
-            async with asyncio.timeout(self._send_timeout_s):
-                await send(message)
+            try:
+                async with asyncio.timeout(self._send_timeout_s):
+                    await send(message)
+            except TimeoutError as exc:
+                raise _SlowClientError from exc
 
         try:
             await super().__call__(scope, receive, send_in_time)
+        except* _SlowClientError:
+            log.info("slow_client_dropped", path=scope["path"], after_s=self._send_timeout_s)
         finally:
             await self._close()
 
@@ -66,6 +78,6 @@ class EventStream(BoundedStream):
     media_type = "text/event-stream"
 
     def __init__(
-        self, source: AsyncGenerator[bytes, None], *, send_timeout_s: float = 60.0
+        self, source: AsyncGenerator[bytes, None], *, send_timeout_s: float = SEND_TIMEOUT_S
     ) -> None:
         super().__init__(source, source.aclose, headers=_HEADERS, send_timeout_s=send_timeout_s)

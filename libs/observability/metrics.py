@@ -101,6 +101,10 @@ CITATIONS_DROPPED = Counter("citations_dropped_total", "Citations of unknown evi
 # Answers put together from the evidence because no model could.
 EXTRACTIVE_ANSWERS = Counter("extractive_answers_total", "Answers without a model")
 
+# Coroutines that are running or suspended in this process: more and more of them are a leak, as
+# are file descriptors, which `process_open_fds` counts.
+EVENT_LOOP_TASKS = Gauge("event_loop_tasks", "Tasks of the event loop that have not ended")
+
 # Messages of a topic that a group has not finished, of all its members. Alarm on `group_stalled`.
 GROUP_WAITING = Gauge("group_waiting", "Messages a group has not finished", ["group", "topic"])
 # 1 while messages wait and no process of the service can take them.

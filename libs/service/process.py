@@ -12,6 +12,7 @@ from libs.eventbus.offsets import KafkaOffsets
 from libs.eventbus.publisher import KafkaPublisher, Publisher
 from libs.eventbus.reconciler import Reconciler, WorkSource
 from libs.service.health import Health
+from libs.service.housekeeping import Housekeeper, HousekeepingPolicy
 from libs.service.http import serve_http
 from libs.service.settings import PlatformSettings
 from libs.service.stopping import run, stopping
@@ -140,7 +141,10 @@ async def open_platform(settings: PlatformSettings, service: str) -> AsyncIterat
     settings.home.mkdir(parents=True, exist_ok=True)
     db = open_database(settings.sql_url)
     kafka = KafkaPublisher(settings.kafka_bootstrap, idempotence=settings.kafka_idempotence)
-    upkeep = Upkeep(service, db, settings.kafka_bootstrap, kafka, settings.retention)
+    housekeeper = Housekeeper(
+        db, settings.retention, HousekeepingPolicy(interval_s=settings.housekeeping_s)
+    )
+    upkeep = Upkeep(service, db, settings.kafka_bootstrap, kafka, housekeeper)
     platform = Platform(settings, db, kafka, upkeep)
     try:
         async with asyncio.TaskGroup() as tasks:

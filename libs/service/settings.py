@@ -25,7 +25,7 @@ class PlatformSettings(BaseSettings):
     )
     gateway_port: int = Field(default=8080, validation_alias="SLUICE_PORT")
     ingest_port: int = Field(default=8081, validation_alias="SLUICE_INGEST_PORT")
-    # Liveness, readiness and metrics of services without a public port: none unless set.
+    # `/live`, `/ready` and `/metrics` of the process by itself: none unless set.
     health_port: int | None = Field(default=None, validation_alias="SLUICE_HEALTH_PORT")
     kafka_bootstrap: str = Field(default="127.0.0.1:19092", validation_alias="KAFKA_BOOTSTRAP")
     # The embedded broker joins groups after half of this, so local mode keeps it short.
@@ -54,6 +54,8 @@ class PlatformSettings(BaseSettings):
     keep_idempotency_keys_days: float = Field(
         default=7, gt=0, validation_alias="SLUICE_KEEP_IDEMPOTENCY_KEYS_DAYS"
     )
+    # How often rows that are no longer kept are removed, jittered.
+    housekeeping_s: float = Field(default=60.0, gt=0, validation_alias="SLUICE_HOUSEKEEPING_S")
     log_level: str = Field(default="INFO", validation_alias="SLUICE_LOG_LEVEL")
 
     @property

@@ -17,7 +17,6 @@ from libs.kernel import TransientError, new_id, now_us
 from libs.service.health import Health
 from libs.service.housekeeping import Housekeeper
 from libs.storage.sql import Database
-from libs.storage.sql.retention import Retention
 from libs.storage.sql.workers import Worker, beat, leave
 
 log = structlog.get_logger(__name__)
@@ -36,7 +35,7 @@ class Upkeep:
         db: Database,
         bootstrap: str,
         kafka: KafkaPublisher,
-        retention: Retention,
+        housekeeper: Housekeeper,
     ) -> None:
         self.health = Health()
         self.epoch = EpochWatcher(db, bootstrap)
@@ -48,7 +47,7 @@ class Upkeep:
         self._kafka = kafka
         self._relay = Relay(db, kafka, lambda: self.epoch.current)
         db.after_commit = self._relay.after_commit
-        self._housekeeper = Housekeeper(db, retention)
+        self._housekeeper = housekeeper
         self._patient_until = asyncio.get_running_loop().time() + UNPREPARED_PATIENCE_S
         self._log_is_new = asyncio.Event()
         self.epoch.on_new_log(self._log_is_new.set)

@@ -1,10 +1,13 @@
 """/live, /ready and /metrics, the same on every process that speaks HTTP."""
 
+import asyncio
 from collections.abc import Awaitable, Callable
 
 from fastapi import APIRouter
 from fastapi.responses import JSONResponse, Response
 from prometheus_client import CONTENT_TYPE_LATEST, REGISTRY, generate_latest
+
+from libs.observability.metrics import EVENT_LOOP_TASKS
 
 Missing = Callable[[], Awaitable[list[str]]]  # the names of what is not there yet; empty: ready
 
@@ -27,6 +30,7 @@ def health_routes(missing: Missing) -> APIRouter:
     @router.get("/metrics", response_class=Response)
     async def metrics() -> Response:
         """Prometheus text."""
+        EVENT_LOOP_TASKS.set(len(asyncio.all_tasks()))
         return Response(generate_latest(REGISTRY), media_type=CONTENT_TYPE_LATEST)
 
     return router

@@ -3,6 +3,7 @@
 import gc
 import importlib
 import logging
+import os
 
 # Names, not imports: the supervisor starts services, it does not use them.
 SERVICES: dict[str, str] = {
@@ -28,6 +29,8 @@ def preload(modules: tuple[str, ...] = HEAVY) -> None:
     gc.freeze()
 
 
-def run_service(name: str) -> None:
-    """The blocking entry of one service."""
+def run_service(name: str, health_port: int | None = None) -> None:
+    """The blocking entry of one service, in a process of its own."""
+    if health_port is not None:
+        os.environ["SLUICE_HEALTH_PORT"] = str(health_port)
     importlib.import_module(SERVICES[name]).run()

@@ -17,6 +17,13 @@ class LocalSettings(PlatformSettings):
     broker_max_mb: int = Field(default=512, gt=0, validation_alias="SLUICE_BROKER_MAX_MB")
     stop_timeout_s: float = Field(default=25.0, gt=0, validation_alias="SLUICE_STOP_TIMEOUT_S")
 
+    def health_port_of(self, place: int) -> int | None:
+        """Where the service at this place in the start order tells of itself; None: nowhere.
+
+        One setting for all: the first service's port; the others' follow it.
+        """
+        return None if self.health_port is None else self.health_port + place
+
     @property
     def embeds_broker(self) -> bool:
         return "kafka_bootstrap" not in self.model_fields_set

@@ -23,6 +23,9 @@ def needed_ports(settings: LocalSettings) -> list[NeededPort]:
         ports.append(NeededPort(settings.broker_port, "broker", "SLUICE_BROKER_PORT"))
     if settings.embeds_milvus:
         ports.append(NeededPort(settings.milvus_port, "Milvus Lite", "SLUICE_MILVUS_PORT"))
+    for place, name in enumerate(SERVICES):
+        if (port := settings.health_port_of(place)) is not None:
+            ports.append(NeededPort(port, f"health of {name}", "SLUICE_HEALTH_PORT"))
     return ports
 
 
@@ -38,10 +41,11 @@ def embedded_children(settings: LocalSettings, watch: ParentWatch, logs: Path) -
     return [Child(spec, logs) for spec in specs]
 
 
-def service_children(watch: ParentWatch, logs: Path) -> list[Child]:
-    specs = [
-        ChildSpec(name, _forking(name, partial(run_service, name), watch)) for name in SERVICES
-    ]
+def service_children(settings: LocalSettings, watch: ParentWatch, logs: Path) -> list[Child]:
+    specs = []
+    for place, name in enumerate(SERVICES):
+        serve = partial(run_service, name, settings.health_port_of(place))
+        specs.append(ChildSpec(name, _forking(name, serve, watch)))
     return [Child(spec, logs) for spec in specs]
 
 

@@ -38,7 +38,7 @@ class Supervisor:
         self._watch = ParentWatch()
         self._logs = settings.home / "logs"
         self._embedded = embedded_children(settings, self._watch, self._logs)
-        self._services = service_children(self._watch, self._logs)
+        self._services = service_children(settings, self._watch, self._logs)
         self._prepare_pid: int | None = None
         self._prepare_at: float | None = 0.0  # when to prepare next; None: nothing to prepare
         self._serving = False

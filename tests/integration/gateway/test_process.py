@@ -1,6 +1,7 @@
 """The gateway as a process, on a real broker: questions out, replies back, and its end."""
 
 import asyncio
+import json
 import os
 import signal
 import sys
@@ -48,6 +49,10 @@ class Stack:
 
         await until(so, within_s=60)
 
+    async def gauge(self, name: str) -> float:
+        text = (await self.client.get("/metrics")).text
+        return next(float(line.split()[1]) for line in text.splitlines() if line.startswith(name))
+
     async def conversation(self) -> str:
         return str((await self.client.post("/v1/conversations")).json()["id"])
 
@@ -75,6 +80,7 @@ async def stack(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Stack
             "SLUICE_PORT": str(port),
             "SLUICE_INGEST_PORT": str(free_port()),
             "KAFKA_BOOTSTRAP": bootstrap,
+            "SLUICE_TURNS_PER_MINUTE": "0",
             "MILVUS_URI": f"http://127.0.0.1:{free_port()}",
         },
     )
@@ -150,6 +156,32 @@ async def test_a_question_goes_out_and_its_answer_comes_back_over_the_broker(
     assert "\nstream_gap_events_total 0.0\n" in metrics  # the broker brought them all
 
 
+async def test_open_files_do_not_grow_with_requests_streams_and_clients_that_hang_up(
+    stack: Stack,
+) -> None:
+    await stack.ready_but_for("ingest", "search")
+    path = f"/v1/conversations/{await stack.conversation()}/turns"
+
+    async def used_by_many() -> None:
+        for _ in range(12):
+            await stack.client.get("/v1/documents")  # ingest is away: a connection that fails
+            await stack.client.post("/v1/search", json={"query": "gate"})  # and so is Milvus
+            async with httpx.AsyncClient(headers=stack.client.headers, timeout=20) as other:
+                url = str(stack.client.base_url.join(path))
+                async with other.stream("POST", url, json={"text": "?"}, headers=SSE) as stream:
+                    turn = json.loads(await first_data(stream))["turn_id"]
+            assert (await stack.client.delete(f"/v1/turns/{turn}")).is_success
+
+    await used_by_many()  # what is made once: pools, threads and their connections
+    warm = await stack.gauge("process_open_fds")
+    await used_by_many()
+
+    async def as_before() -> bool:
+        return await stack.gauge("process_open_fds") <= warm + 5
+
+    await until(as_before)
+
+
 async def test_what_is_missing_is_named(stack: Stack) -> None:
     await stack.ready_but_for("ingest", "search")
     lacking = {name: stack.others.pop(name) for name in ("parser", "executor")}
@@ -179,6 +211,14 @@ async def test_a_stream_outlives_the_broker_and_the_process_ends_in_good_order(
     stack.gateway.send_signal(signal.SIGTERM)
     async with asyncio.timeout(20):
         assert await stack.gateway.wait() == 0
+
+
+async def first_data(stream: httpx.Response) -> str:
+    """Of the first event; the reader may hang up after it."""
+    async for line in stream.aiter_lines():
+        if line.startswith("data: "):
+            return line.removeprefix("data: ")
+    raise AssertionError("the stream ended before it began")
 
 
 def delta(n: int) -> tuple[str, dict[str, str]]:

@@ -1,5 +1,6 @@
 """What /metrics says of requests, and of the process itself."""
 
+import asyncio
 from pathlib import Path
 
 import httpx
@@ -41,3 +42,20 @@ async def test_requests_are_counted_by_template_and_refusals_by_reason(tmp_path:
     assert 'route="/measured/{name}"' in text
     assert "/measured/a" not in text
     assert "process_open_fds" in text
+
+
+async def test_tasks_that_have_not_ended_are_counted(tmp_path: Path) -> None:
+    async with sqlite(tmp_path) as db:
+        app = new_app("measured", db=db, missing=_nothing)
+        transport = httpx.ASGITransport(app)
+        forever = asyncio.Event()
+        async with httpx.AsyncClient(transport=transport, base_url="http://127.0.0.1") as client:
+            await client.get("/metrics")
+            before = count("event_loop_tasks")
+            leaked = [asyncio.create_task(forever.wait()) for _ in range(7)]
+            await client.get("/metrics")
+            assert count("event_loop_tasks") == before + 7
+            forever.set()
+            await asyncio.gather(*leaked)
+            await client.get("/metrics")
+    assert count("event_loop_tasks") == before

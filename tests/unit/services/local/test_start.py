@@ -8,7 +8,9 @@ import pytest
 
 from services.local.home import HomeError, claim
 from services.local.ports import NeededPort, PortBusyError, check_free
+from services.local.preload import SERVICES
 from services.local.settings import LocalSettings
+from services.local.stack import needed_ports
 
 
 def test_a_busy_port_is_named_with_its_owner_and_setting() -> None:
@@ -51,3 +53,18 @@ def test_a_configured_server_replaces_the_embedded_part(
     assert not settings.embeds_broker
     assert settings.embeds_milvus
     assert "KAFKA_BOOTSTRAP" not in settings.child_environment()
+
+
+def test_every_service_can_tell_of_itself_on_a_port_of_its_own(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.delenv("SLUICE_HEALTH_PORT", raising=False)
+    assert "SLUICE_HEALTH_PORT" not in {port.setting for port in needed_ports(LocalSettings())}
+    monkeypatch.setenv("SLUICE_HEALTH_PORT", "9100")
+    settings = LocalSettings()
+    health = {
+        p.number: p.owner for p in needed_ports(settings) if p.setting == "SLUICE_HEALTH_PORT"
+    }
+    assert list(health) == list(range(9100, 9100 + len(SERVICES)))
+    for place, name in enumerate(SERVICES):
+        assert health[settings.health_port_of(place) or 0] == f"health of {name}"

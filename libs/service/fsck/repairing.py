@@ -5,12 +5,14 @@ anew from its original, and search keeps showing what it shows until the new gen
 """
 
 from libs.contracts import DocumentChunked, DocumentDeleted
+from libs.kernel import made_at_us
 from libs.service.fsck.examining import Examined
 from libs.service.fsck.findings import Finding, Kind
 from libs.storage.keys import generation_prefix
 from libs.storage.ports import ObjectStore
 from libs.storage.sql import Database, UnitOfWork, documents
 from libs.storage.sql.document_states import RUNNING, DocumentState
+from libs.storage.sql.uploads import close_before
 
 NO_ORIGINAL = "cannot be repaired: the original is gone; delete the document and upload it again"
 _CHANGED = "left alone: it was changed meanwhile; look again"
@@ -36,6 +38,7 @@ class Repairs:
 
     async def _delete(self, tenant: str, document_id: str) -> str:
         async with self._db.work() as sql:
+            await close_before(sql, made_at_us(document_id) + 1)
             if await documents.find(sql, tenant, document_id) is not None:
                 return _CHANGED
             await sql.emit(DocumentDeleted(tenant, document_id))

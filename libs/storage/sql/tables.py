@@ -161,6 +161,13 @@ broker_epoch = Table(
     Column("seen_at", BigInteger, nullable=False),
 )
 
+upload_horizon = Table(
+    "upload_horizon",
+    metadata,
+    Column("id", Integer, primary_key=True),  # one row, id 1
+    Column("before", BigInteger, nullable=False),
+)
+
 leases = Table(
     "leases",
     metadata,

@@ -8,7 +8,7 @@ from typing import Any
 
 from sqlalchemy import RowMapping, insert, select, update
 
-from libs.kernel import now_us
+from libs.kernel import TransientError, made_at_us, now_us
 from libs.observability.metrics import UPLOADED_BYTES
 from libs.storage.keys import original_key
 from libs.storage.sql.document_events import URGENT, lane_of, pending_event, uploaded_event
@@ -16,7 +16,7 @@ from libs.storage.sql.document_rows import is_document
 from libs.storage.sql.document_states import RUNNING, DocumentState
 from libs.storage.sql.documents import find, load, note, resume, start_generation
 from libs.storage.sql.idempotency import ReusedKeyError, made_before, remember
-from libs.storage.sql.tables import documents
+from libs.storage.sql.tables import documents, upload_horizon
 from libs.storage.sql.work import UnitOfWork
 
 KEY_SCOPE = "documents"
@@ -38,6 +38,10 @@ class StoredFile:
     plan: Mapping[str, Any] | None = None
 
 
+class UploadTooOldError(TransientError):
+    """The upload began so long ago that its file may have been swept as an orphan's."""
+
+
 class Outcome(StrEnum):
     CREATED = "created"  # the stored file is the document's original now
     RESTARTED = "restarted"  # known content whose document had failed or was cancelled
@@ -53,8 +57,10 @@ async def take_in(
     or fails on the unique content key (ConflictError) and finds it when tried again.
     Unless the outcome is CREATED the caller's stored file is not referenced by anything.
 
-    Raises: ReusedKeyError; ConflictError: somebody was faster, try again.
+    Raises: ReusedKeyError; UploadTooOldError; ConflictError: somebody was faster, try again.
     """
+    if made_at_us(file.document_id) < await _horizon(sql):
+        raise UploadTooOldError("the upload began before the last sweep of orphans")
     known_id = await made_before(sql, tenant, KEY_SCOPE, idempotency_key)
     replayed = await find(sql, tenant, known_id) if known_id else None
     if replayed is not None:
@@ -64,6 +70,23 @@ async def take_in(
     row, outcome = await _create_or_find(sql, tenant, file)
     await remember(sql, tenant, KEY_SCOPE, idempotency_key, row["id"])
     return row, outcome
+
+
+async def close_before(sql: UnitOfWork, before_us: int) -> None:
+    """From this unit's commit on no upload that began before the time becomes a document.
+
+    Whoever removes files that no document owns says so first and then looks for the documents: an
+    upload that is about to commit either is seen or is refused.
+    """
+    known = await sql.scalar(select(upload_horizon.c.before).with_for_update())
+    if known is None:
+        await sql.execute(insert(upload_horizon).values(id=1, before=before_us))
+    elif known < before_us:
+        await sql.execute(update(upload_horizon).values(before=before_us))
+
+
+async def _horizon(sql: UnitOfWork) -> int:
+    return int(await sql.scalar(select(upload_horizon.c.before).with_for_update(read=True)) or 0)
 
 
 async def same_content(

@@ -6,9 +6,11 @@ from collections.abc import Sequence
 import structlog
 from sqlalchemy import RowMapping
 
+from libs.kernel import made_at_us
 from libs.storage.keys import document_prefix, generation_prefix
 from libs.storage.ports import ObjectStore
 from libs.storage.sql import Database, pages
+from libs.storage.sql.uploads import close_before
 
 log = structlog.get_logger(__name__)
 
@@ -21,9 +23,12 @@ async def sweep(db: Database, objects: ObjectStore, *, before_us: int) -> int:
 
     An orphan belongs to a document id that is older and has no row, or to a generation that is
     neither the newest nor the shown one of a document that was not touched since. What an upload
-    or a stage may still be writing is younger than that. Tombstones are the indexer's to clear.
+    or a stage may still be writing is younger than that; an older upload is refused from now on.
+    Tombstones are the indexer's to clear.
     """
     removed = 0
+    async with db.work() as sql:
+        await close_before(sql, before_us)
     for tenant, owned in (await _by_tenant(objects)).items():
         for at in range(0, len(owned), _BATCH):
             batch = dict(owned[at : at + _BATCH])
@@ -57,17 +62,10 @@ def _orphans(
     """The prefixes of a document's keys that nothing refers to any more."""
     row = rows.get(owner[1])
     if row is None:
-        return [document_prefix(*owner)] if _made_at_us(owner[1]) < before_us else []
+        made_at = made_at_us(owner[1])  # 0: no document's id
+        return [document_prefix(*owner)] if 0 < made_at < before_us else []
     if row["updated_at"] >= before_us:
         return []
     stored = {int(name.split("/")[0]) for name in names if name.split("/")[0].isdecimal()}
     kept = {row["generation"], row["active_generation"]}
     return [generation_prefix(*owner, generation) for generation in sorted(stored - kept)]
-
-
-def _made_at_us(document_id: str) -> int:
-    """When an id was made: a UUID version 7 begins with its milliseconds. Never for other ids."""
-    try:
-        return int(document_id[:12], 16) * 1000 if len(document_id) == 32 else 2**63
-    except ValueError:
-        return 2**63

@@ -20,8 +20,14 @@ from starlette.requests import Request
 from libs.kernel import ConflictError, Principal, TransientError, new_id
 from libs.storage.keys import document_prefix, original_key
 from libs.storage.sql.idempotency import ReusedKeyError
-from libs.storage.sql.uploads import Outcome, StoredFile, same_content, take_in
-from libs.web import clean_name, invalid, too_large
+from libs.storage.sql.uploads import (
+    Outcome,
+    StoredFile,
+    UploadTooOldError,
+    same_content,
+    take_in,
+)
+from libs.web import ProblemError, clean_name, invalid, too_large
 from libs.web.multipart import MultipartReader, Part
 from services.ingest.api.deps import Ingest
 from services.ingest.api.schemas import UploadForm
@@ -60,6 +66,10 @@ async def upload(
     except ReusedKeyError as exc:
         await _drop(ingest, tenant, document_id)
         raise invalid("idempotency-key-reused", f"{exc}: use a new key for a new file.") from exc
+    except UploadTooOldError as exc:
+        await _drop(ingest, tenant, document_id)
+        detail = "The upload was held up for too long and was given up: send the file again."
+        raise ProblemError(503, "upload-held-up", detail, {"Retry-After": "1"}) from exc
     if outcome is not Outcome.CREATED:
         await _drop(ingest, tenant, document_id)
     return row, outcome

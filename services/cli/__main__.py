@@ -5,7 +5,7 @@ import sys
 
 import typer
 
-from services.cli.commands import dlq, keys
+from services.cli.commands import dlq, evaluating, keys
 from services.cli.commands.asking import ask, search
 from services.cli.commands.fsck import fsck
 from services.cli.commands.lag import lag
@@ -28,8 +28,8 @@ def up() -> None:
 
 for command in (upload, ask, search, status, lag, stuck, resume, fsck):
     app.command()(command)
-for group in (dlq, keys):
-    app.add_typer(group.app, name=group.__name__.rpartition(".")[2], no_args_is_help=True)
+for name, group in (("dlq", dlq), ("eval", evaluating), ("keys", keys)):
+    app.add_typer(group.app, name=name, no_args_is_help=True)
 
 if __name__ == "__main__":
     app()

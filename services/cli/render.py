@@ -2,13 +2,16 @@
 
 import sys
 from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
 from services.cli.client import Json
-from services.cli.uploads import Upload
+from services.cli.uploads import ENDED, Upload
 
 WIDE = 240  # where nobody looks: into a file or a pipe, rows stay on one line
 
@@ -20,6 +23,28 @@ def upload_summary(uploads: list[Upload]) -> str:
     """`12 indexed, 1 failed, 3 parsed`."""
     counts = Counter(upload.state for upload in uploads)
     return ", ".join(f"{count} {state}" for state, count in sorted(counts.items()))
+
+
+@contextmanager
+def progress(
+    title: str, total: int, *, quiet: bool = False
+) -> Iterator[Callable[[int, str], None]]:
+    """A live bar; the function takes how many are done and what to call them (empty: the title)."""
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn())
+    with Progress(*columns, TimeElapsedColumn(), console=err, disable=quiet) as bar:
+        task = bar.add_task(title, total=total)
+        yield lambda done, summary: bar.update(task, completed=done, description=summary or title)
+
+
+@contextmanager
+def upload_progress(total: int, *, quiet: bool = False) -> Iterator[Callable[[list[Upload]], None]]:
+    """A live bar over all uploads; nothing when quiet."""
+    with progress("uploading", total, quiet=quiet) as update:
+
+        def changed(uploads: list[Upload]) -> None:
+            update(sum(upload.state in ENDED for upload in uploads), upload_summary(uploads))
+
+        yield changed
 
 
 def print_failures(uploads: list[Upload]) -> None:

@@ -1,18 +1,15 @@
 """`upload`."""
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
 from services.cli import render
 from services.cli.client import Client
 from services.cli.errors import CliError, ExitCode
 from services.cli.running import AsJson, print_json, run
-from services.cli.uploads import FINAL_STATES, Upload, collect, upload_all
+from services.cli.uploads import collect, upload_all
 
 
 def upload(
@@ -34,7 +31,7 @@ def upload(
             fields["domain"] = domain
         if tag:
             fields["tags"] = ",".join(tag)
-        with _progress(len(files), quiet=as_json) as changed:
+        with render.upload_progress(len(files), quiet=as_json) as changed:
             uploads = await upload_all(client, files, fields, wait=wait, changed=changed)
         if as_json:
             for one in uploads:
@@ -46,18 +43,3 @@ def upload(
         return ExitCode.FAILED if bad else ExitCode.OK
 
     run(work)
-
-
-@contextmanager
-def _progress(total: int, *, quiet: bool) -> Iterator[Callable[[list[Upload]], None]]:
-    """A live bar over all uploads; nothing when quiet."""
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn())
-    with Progress(*columns, TimeElapsedColumn(), console=render.err, disable=quiet) as bar:
-        task = bar.add_task("uploading", total=total)
-
-        def changed(uploads: list[Upload]) -> None:
-            finished = sum(one.state in FINAL_STATES or bool(one.error) for one in uploads)
-            summary = render.upload_summary(uploads)
-            bar.update(task, completed=finished, description=summary)
-
-        yield changed

@@ -82,7 +82,7 @@ class Engine:
     @property
     def problem(self) -> str | None:
         """What keeps messages from being handled now; None: nothing."""
-        return "sql" if self.holding.held else self.gate.problem
+        return self.holding.problem if self.holding.held else self.gate.problem
 
     async def crashed(self) -> None:
         """Wait for what must not happen. Raises: it."""

@@ -15,17 +15,18 @@ class Gate:
     """Stands before the handlers of one group member.
 
     The rule: a message is given up only while others work. So many failed tries in a row, whoever
-    failed and why (a backend that is away, a bad deploy, one lonely message), shut the gate. What
-    comes then waits here, and one message after another is let through at growing intervals; one
-    that ends well opens the gate for all. A try that fails while the gate is shut is not held
-    against its message: it comes back later and its tries begin anew.
+    failed and why (a backend that is away, a bad deploy, one lonely message), shut the gate; few
+    are enough where it is known what they lacked (room on the disk). What comes then waits here,
+    and one message after another is let through at growing intervals; one that ends well opens the
+    gate for all. A try that fails while the gate is shut is not held against its message: it comes
+    back later and its tries begin anew.
     """
 
     def __init__(self, policy: GatePolicy) -> None:
         self.shut = False
         self.problem: str | None = None  # why it is shut, as readiness shows it
         self._policy = policy
-        self._failed_in_a_row = 0
+        self._failed_in_a_row = self._lacking_in_a_row = 0
         self._interval_s = policy.first_probe_s
         self._waiting: deque[asyncio.Future[None]] = deque()
         self._probe_is_due = False  # nobody was there to be let through
@@ -33,16 +34,25 @@ class Gate:
 
     def went_well(self) -> None:
         """A message came to a proper end."""
-        self._failed_in_a_row = 0
+        self._failed_in_a_row = self._lacking_in_a_row = 0
         if self.shut:
             self._open()
 
-    def went_wrong(self, problem: str) -> None:
-        """One try failed. `problem`: what to say if the gate is shut for it."""
+    def went_wrong(self, problem: str, *, lacking: bool = False) -> None:
+        """One try failed.
+
+        Args:
+            problem: What to say if the gate is shut for it.
+            lacking: The error itself named this problem.
+        """
         self._failed_in_a_row += 1
+        self._lacking_in_a_row = self._lacking_in_a_row + 1 if lacking else 0
         if self.shut:
             self.problem = problem
-        elif self._failed_in_a_row >= self._policy.max_failed_in_a_row:
+        elif (
+            self._failed_in_a_row >= self._policy.max_failed_in_a_row
+            or self._lacking_in_a_row >= self._policy.max_lacking_in_a_row
+        ):
             self.shut, self.problem = True, problem
             log.error("consumption_paused", problem=problem, tries=self._failed_in_a_row)
             self._interval_s = self._policy.first_probe_s

@@ -7,13 +7,15 @@ from dataclasses import dataclass, field
 class RetryPolicy:
     """Exponential backoff with jitter between tries of one message.
 
-    Using up the tries takes minutes; only tries made while other messages work count (see `Gate`).
+    Using up the tries takes minutes; only tries made while other messages work count (see `Gate`),
+    and those that failed for want of something by name, like room on the disk, never do.
     """
 
     max_attempts: int = 20  # tries in all for transient errors
     max_bug_attempts: int = 3  # tries in all for errors nobody foresaw
     base_delay_s: float = 0.5
     max_delay_s: float = 30.0
+    uncounted_delay_s: float = 5.0  # after a try that does not count
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,6 +23,7 @@ class GatePolicy:
     """When consumption pauses because nothing works, and how soon it is tried again."""
 
     max_failed_in_a_row: int = 20  # tries, of any messages
+    max_lacking_in_a_row: int = 3  # tries that all lacked something by name, like `disk`
     first_probe_s: float = 1.0
     max_probe_interval_s: float = 10.0
 

@@ -13,7 +13,7 @@ from libs.eventbus.ledger import Ledger
 from libs.eventbus.message import Record, attempt_of
 from libs.eventbus.observing import Observer
 from libs.eventbus.policies import RetryPolicy
-from libs.eventbus.retrying import Holding, backoff_s
+from libs.eventbus.retrying import Holding, backoff_s, jittered_s
 from libs.eventbus.subscriptions import Failure, Subscription
 from libs.kernel import PermanentError, TransientError
 from libs.observability import tracing
@@ -86,7 +86,7 @@ class Processor:
             await self._give_up(record, event, _with_hook_error(failure, hook_error))
 
     async def _transient(self, record: Record, event: Any, exc: TransientError) -> None:
-        self.gate.went_wrong(exc.missing or BACKEND)
+        self.gate.went_wrong(exc.missing or BACKEND, lacking=bool(exc.missing))
         await self._again(record, event, exc, "retries-exhausted", self.retry.max_attempts)
 
     async def _bug(self, record: Record, event: Any, exc: Exception) -> None:
@@ -98,9 +98,10 @@ class Processor:
         self, record: Record, event: Any, exc: Exception, reason: str, max_attempts: int
     ) -> None:
         attempt = attempt_of(record)
-        if self.gate.shut or attempt < max_attempts:
+        counts = not getattr(exc, "missing", "")
+        if self.gate.shut or not counts or attempt < max_attempts:
             log.warning("message_retried", attempt=attempt, error=repr(exc))
-            if await self._comes_back(record, reason, repr(exc)):
+            if await self._comes_back(record, reason, repr(exc), counts=counts):
                 return
         failure = Failure(reason, f"{type(exc).__name__}: {exc}", attempt, permanent=False)
         hook_error = await self._call_hook(event, failure)
@@ -111,11 +112,16 @@ class Processor:
         if not (self.gate.shut and await self._comes_back(record, failure.reason, failure.detail)):
             await self._dead_letter(record, event, failure)
 
-    async def _comes_back(self, record: Record, reason: str, error: str) -> bool:
+    async def _comes_back(
+        self, record: Record, reason: str, error: str, *, counts: bool = True
+    ) -> bool:
         """Deliver it again later. False: it is too large for that."""
         attempt = attempt_of(record)
-        delay_s = backoff_s(self.retry, attempt)
-        next_attempt = 1 if self.gate.shut else attempt + 1
+        if counts:
+            delay_s = backoff_s(self.retry, attempt)
+        else:
+            delay_s = jittered_s(self.retry.uncounted_delay_s)
+        next_attempt = 1 if self.gate.shut else attempt + counts
         try:
             await self.holding.until_done(
                 lambda: self.ledger.retry(record, next_attempt, delay_s, error), "retry"

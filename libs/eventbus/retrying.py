@@ -10,6 +10,8 @@ import structlog
 from libs.eventbus.policies import RetryPolicy
 from libs.kernel import PermanentError
 
+SQL = "sql"  # what is missing when an error does not say
+
 log = structlog.get_logger(__name__)
 
 
@@ -19,7 +21,10 @@ def backoff_s(policy: RetryPolicy, attempt: int) -> float:
     Never less than half: the tries must not be used up while a backend is away for a moment.
     Source ("equal jitter"): Brooker, "Exponential backoff and jitter", AWS Architecture Blog, 2015.
     """
-    ceiling_s = min(policy.max_delay_s, policy.base_delay_s * 2.0 ** min(attempt - 1, 32))
+    return jittered_s(min(policy.max_delay_s, policy.base_delay_s * 2.0 ** min(attempt - 1, 32)))
+
+
+def jittered_s(ceiling_s: float) -> float:
     return random.uniform(ceiling_s / 2, ceiling_s)  # noqa: S311 - spreads load, guards nothing
 
 
@@ -35,6 +40,7 @@ class Holding:
     first_delay_s: float = 0.2
     max_delay_s: float = 10.0
     held: int = field(default=0, init=False)  # messages that wait here now
+    problem: str = field(default=SQL, init=False)  # what the last of them lacked
 
     async def until_done(self, write: Callable[[], Awaitable[None]], what: str) -> None:
         """Raises: PermanentError: `write` says that it can never work."""
@@ -47,6 +53,7 @@ class Holding:
                 except PermanentError:
                     raise
                 except Exception as exc:  # noqa: BLE001 - whatever it is, the message is kept
+                    self.problem = getattr(exc, "missing", "") or SQL
                     log.warning("message_held", step=what, error=repr(exc), retry_in_s=delay_s)
                 await asyncio.sleep(random.uniform(0.5, 1.0) * delay_s)  # noqa: S311
                 delay_s = min(delay_s * 2, self.max_delay_s)

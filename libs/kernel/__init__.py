@@ -3,6 +3,7 @@
 from libs.kernel.clock import isoformat, now_us
 from libs.kernel.errors import (
     ConflictError,
+    DiskError,
     NotFoundError,
     PermanentError,
     SluiceError,
@@ -14,6 +15,7 @@ from libs.kernel.principal import ROLES, Principal
 __all__ = [
     "ROLES",
     "ConflictError",
+    "DiskError",
     "NotFoundError",
     "PermanentError",
     "Principal",

@@ -17,6 +17,18 @@ class TransientError(SluiceError):
         self.missing = missing
 
 
+class DiskError(TransientError):
+    """The disk takes no writes now. Nobody's data is at fault: it works again when there is room.
+
+    Args:
+        full: There is no room; otherwise the place cannot be written (read-only, say, or broken).
+    """
+
+    def __init__(self, message: str = "", *, full: bool = True) -> None:
+        super().__init__(message, missing="disk")
+        self.full = full
+
+
 class PermanentError(SluiceError):
     """Trying again cannot help; the work ends in a named failure at once.
 

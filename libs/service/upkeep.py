@@ -78,9 +78,16 @@ class Upkeep:
         await self._db.close()
 
     async def _connect_sql(self) -> None:
-        await _patiently(self._db.create_schema, "sql_not_there")
+        await _patiently(self._schema, "sql_not_there")
         self.sql_there.set()
         self.health.report("sql", None)
+
+    async def _schema(self) -> None:
+        try:
+            await self._db.create_schema()
+        except TransientError as exc:
+            self.health.report("sql", exc.missing or "sql")
+            raise
 
     async def _connect_broker(self) -> None:
         await self.sql_there.wait()
@@ -120,7 +127,7 @@ class Upkeep:
                     await beat(sql, self.worker, self.health.missing)
                 self.health.report("sql", None)
             except TransientError as exc:
-                self.health.report("sql", "sql")
+                self.health.report("sql", exc.missing or "sql")
                 log.warning("heartbeat_not_written", error=str(exc))
             with suppress(TimeoutError):
                 async with asyncio.timeout(HEARTBEAT_S):

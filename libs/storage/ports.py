@@ -14,7 +14,8 @@ Vector = NDArray[np.float32]
 class ObjectStore(Protocol):
     """Immutable blobs under keys like `tenant/document/generation/text.txt`.
 
-    Raises (every method): TransientError when the store cannot be reached or is full.
+    Raises (every method): TransientError when the store cannot be reached; DiskError when it is
+    full or cannot be written.
     """
 
     async def write(self, key: str, chunks: AsyncIterator[bytes]) -> int:

@@ -23,8 +23,9 @@ _MEANINGS = {
     429: "Too many requests; see Retry-After",
     500: "Our fault; report the trace id",
     503: "A backend is away; see Retry-After",
+    507: "No room on the server's disk; nothing was changed",
 }
-_HEADERS = {401: "WWW-Authenticate", 429: "Retry-After", 503: "Retry-After"}
+_HEADERS = {401: "WWW-Authenticate", 429: "Retry-After", 503: "Retry-After", 507: "Retry-After"}
 
 
 class FieldProblem(BaseModel):
@@ -69,26 +70,28 @@ def _complete(document: dict[str, Any]) -> None:
         schemas.pop(name, None)
     models = [(model, "serialization") for model in (Problem, FieldProblem)]
     schemas.update(models_json_schema(models, ref_template=_REF)[1]["$defs"])  # type: ignore[arg-type]
-    for path, operation in _operations(document):
+    for path, method, operation in _operations(document):
         responses = operation["responses"]
         if _is_frameworks_own(responses.get("422")):
             del responses["422"]
-        for status in _common(path, operation):
+        for status in _common(path, method, operation):
             responses.setdefault(str(status), _response(status))
         operation["responses"] = dict(sorted(responses.items()))
 
 
-def _operations(document: dict[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
+def _operations(document: dict[str, Any]) -> Iterator[tuple[str, str, dict[str, Any]]]:
     for path, item in document["paths"].items():
-        for operation in item.values():
-            yield path, operation
+        for method, operation in item.items():
+            yield path, method, operation
 
 
-def _common(path: str, operation: dict[str, Any]) -> Iterable[int]:
+def _common(path: str, method: str, operation: dict[str, Any]) -> Iterable[int]:
     yield 403  # a Host that is not served here
     yield 500
     if operation.get("security"):
         yield from (401, 503)
+        if method != "get":
+            yield 507
     if "{" in path:
         yield 404
     if "requestBody" in operation:

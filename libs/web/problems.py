@@ -16,7 +16,14 @@ from sqlalchemy.exc import TimeoutError as PoolTimeoutError
 from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect
 
-from libs.kernel import ConflictError, NotFoundError, PermanentError, TransientError, new_id
+from libs.kernel import (
+    ConflictError,
+    DiskError,
+    NotFoundError,
+    PermanentError,
+    TransientError,
+    new_id,
+)
 from libs.observability import tracing
 from libs.storage.sql.idempotency import ReusedKeyError
 
@@ -97,6 +104,7 @@ def install_problems(app: FastAPI) -> None:
     app.add_exception_handler(ReusedKeyError, _reused_key)
     app.add_exception_handler(PermanentError, _permanent)
     app.add_exception_handler(ClientDisconnect, _gone)
+    app.add_exception_handler(DiskError, _disk)
     for backend_away in (TransientError, OperationalError, InterfaceError, PoolTimeoutError):
         app.add_exception_handler(backend_away, _unavailable)
     app.add_exception_handler(Exception, _unexpected)
@@ -160,6 +168,25 @@ async def _unavailable(request: Request, exc: Exception) -> JSONResponse:
         "unavailable",
         "A part that this needs does not answer; /ready names what is missing. "
         "Try again in a moment.",
+        headers={"Retry-After": str(RETRY_AFTER_S)},
+        trace_id=trace_id,
+    )
+
+
+async def _disk(request: Request, exc: Exception) -> JSONResponse:
+    assert isinstance(exc, DiskError)  # noqa: S101 - registered for this class alone
+    trace_id = _trace_id()
+    _log.warning("request_without_disk", path=request.url.path, error=repr(exc), trace_id=trace_id)
+    if exc.full:
+        status, slug = 507, "disk-full"
+        detail = "The server's disk has no room for this, so nothing was changed. Free some space"
+    else:
+        status, slug = 503, "disk-not-writable"
+        detail = "The server cannot use its data folder. Make the folder writable"
+    return problem(
+        status,
+        slug,
+        f"{detail} there (its log names the folder), then send the request again.",
         headers={"Retry-After": str(RETRY_AFTER_S)},
         trace_id=trace_id,
     )

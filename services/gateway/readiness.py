@@ -14,6 +14,7 @@ from libs.storage.sql import Database, workers
 
 # One fresh, ready process of each; the memory compactor is not here: answers do without it.
 NEEDED = ("ingest", "parser", "chunker", "indexer", "orchestrator", "executor")
+DISK = "disk"
 FRESH_S = 1.0  # asked more often, the last finding is good enough
 
 
@@ -50,15 +51,22 @@ class Readiness:
         try:
             async with self._db.reading() as sql:
                 living = await workers.living(sql)
-        except TransientError:
-            return ["sql"]
-        return [lack for name in NEEDED if (lack := _lack(name, living))]
+        except TransientError as exc:
+            return [exc.missing or "sql"]
+        silent_may_live = DISK in self._health.missing  # then nobody's heartbeat can be written
+        return [
+            lack
+            for name in NEEDED
+            if (lack := _lack(name, living)) and not (silent_may_live and lack == name)
+        ]
 
     async def _probed(self, name: str) -> list[str]:
         try:
             async with asyncio.timeout(self._probe_timeout_s):
                 await self._probes[name]()
-        except (TransientError, TimeoutError):
+        except TransientError as exc:
+            return [exc.missing or name]
+        except TimeoutError:
             return [name]
         return []
 

@@ -73,6 +73,7 @@ async def _prepared(platform: Platform, search: SearchStack) -> ActiveIndex | No
             active = await prepare(platform.db, search.embedder, search.vectors, search.keywords)
             await search.vectors.flush(active.vector_collection)
         except TransientError as exc:
+            report(exc.missing or "search index")
             log.info("search_index_awaited", reason=str(exc))
             with suppress(TimeoutError):
                 await asyncio.wait_for(platform.stopping.wait(), RETRY_S)

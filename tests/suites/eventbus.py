@@ -23,14 +23,16 @@ from libs.eventbus import (
     RetryPolicy,
     Subscriptions,
 )
-from libs.kernel import PermanentError, TransientError
+from libs.kernel import DiskError, PermanentError, TransientError
 from libs.storage.sql import Database, UnitOfWork
 from libs.storage.sql import dead_letters as dead_letter_rows
 from libs.storage.sql.tables import dead_letters
 
 TOPIC = "documents.uploaded.v1"
 POLICIES = Policies(
-    retry=RetryPolicy(max_attempts=3, max_bug_attempts=2, base_delay_s=0.02),
+    retry=RetryPolicy(
+        max_attempts=3, max_bug_attempts=2, base_delay_s=0.02, uncounted_delay_s=0.02
+    ),
     gate=GatePolicy(max_failed_in_a_row=5, first_probe_s=0.02, max_probe_interval_s=0.1),
     commit=CommitPolicy(max_interval_s=0.05),
     flow=FlowPolicy(max_buffered_per_partition=20, max_poll_records=10, drain_timeout_s=5.0),
@@ -352,6 +354,31 @@ class EventBusSuite:
         await bus.publish(record("a"))
         await until(lambda: recorder.done == [("a", 1)])
         assert (recorder.failures, bus.dead) == ([], [])
+
+    async def test_what_lacks_room_while_others_have_it_is_never_given_up(
+        self, bus: Bus, recorder: Recorder
+    ) -> None:
+        recorder.errors["large"] = [DiskError("no space left", full=True)] * 12
+        await bus.start(recorder.subscriptions())
+        await bus.publish(record("large"))
+        while ("large", 1) not in recorder.done:
+            small = f"small {len(recorder.done)}"
+            await bus.publish(record(small))
+            await until(lambda small=small: (small, 1) in recorder.done)  # type: ignore[misc]
+        assert recorder.started.count(("large", 1)) == 13
+        assert (recorder.failures, bus.dead) == ([], [])
+
+    async def test_two_that_lack_room_pause_the_others_soon(
+        self, bus: Bus, recorder: Recorder
+    ) -> None:
+        patient = replace(POLICIES, gate=replace(POLICIES.gate, max_failed_in_a_row=1000))
+        recorder.fault = DiskError("no space left", full=True)
+        await bus.start(recorder.subscriptions(), patient)
+        await bus.publish(record("a"), record("b"))
+        await until(lambda: bus.problem() == "disk")
+        recorder.fault = None
+        await until(lambda: {("a", 1), ("b", 1)} <= set(recorder.done))
+        await until(lambda: bus.problem() is None)
 
     async def test_while_paused_others_are_tried_too_and_the_first_good_one_ends_it(
         self, bus: Bus, recorder: Recorder

@@ -9,9 +9,10 @@ from typing import Any, Final
 
 import tantivy
 
-from libs.kernel import TransientError
+from libs.kernel import DiskError, TransientError
 from libs.storage.keywords.queries import SCHEMA, row_key, rows_of, to_document
 from libs.storage.ports import IndexRow
+from libs.storage.room import Room, error_in_words, file_error
 
 _HEAP_BYTES: Final = 32_000_000
 
@@ -52,11 +53,11 @@ class GroupCommit:
     )
 
     async def open(self) -> None:
-        """Raises: TransientError when another process holds the writer."""
+        """Raises: TransientError when another process holds the writer; DiskError."""
         await asyncio.get_running_loop().run_in_executor(self._thread, self._opened)
 
     async def write(self, change: Upsert | Delete) -> None:
-        """Raises: TransientError when the folder cannot be written."""
+        """Raises: TransientError when the folder cannot be written; DiskError."""
         done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._waiting.append((change, done))
         if self._committing is None or self._committing.done():
@@ -89,16 +90,18 @@ class GroupCommit:
         return self._writer
 
     def _open(self) -> Any:
-        self.folder.mkdir(parents=True, exist_ok=True)
         try:
+            self.folder.mkdir(parents=True, exist_ok=True)
             return tantivy.Index(SCHEMA, str(self.folder)).writer(_HEAP_BYTES, 1)
+        except OSError as exc:
+            raise file_error(exc, f"keyword index {self.folder}") from exc
         except ValueError as exc:
             if "LockBusy" in str(exc):
                 raise TransientError(
                     f"keyword index {self.folder} is being written by another process: "
                     "only one indexer may own it"
                 ) from exc
-            raise TransientError(f"keyword index {self.folder} cannot be opened: {exc}") from exc
+            raise self._failure(f"cannot be opened: {exc}") from exc
 
     def _commit(self, changes: Sequence[Upsert | Delete]) -> Exception | None:
         try:
@@ -109,11 +112,18 @@ class GroupCommit:
         except (ValueError, OSError) as exc:
             # A writer that failed once stays broken, so the next change opens a new one.
             self._release()
-            return TransientError(f"keyword index {self.folder} cannot be written: {exc}")
+            return self._failure(f"cannot be written: {exc}")
         except Exception as exc:  # noqa: BLE001 whoever waits for this commit must learn of it
             self._release()
             return exc
         return None
+
+    def _failure(self, text: str) -> TransientError:
+        """A writer whose threads died says no more than that: then the disk is asked."""
+        error = error_in_words(f"keyword index {self.folder} {text}")
+        if isinstance(error, DiskError):
+            return error
+        return Room(self.folder).lack(_HEAP_BYTES) or error  # a commit may write that much
 
     def _release(self) -> None:
         self._writer = None  # dropping it gives the lock back; nothing uncommitted survives

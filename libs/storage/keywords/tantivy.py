@@ -13,6 +13,7 @@ from libs.kernel import TransientError
 from libs.storage.keywords import queries
 from libs.storage.keywords.group_commit import Delete, GroupCommit, Upsert
 from libs.storage.ports import Frequencies, IndexEntry, IndexHit, IndexRow
+from libs.storage.room import error_in_words
 
 T = TypeVar("T")
 
@@ -128,7 +129,7 @@ class _Reader:
             return self._index.searcher()
         except (ValueError, OSError) as exc:
             self._index = None
-            raise TransientError(f"keyword index {self._folder} cannot be read: {exc}") from exc
+            raise error_in_words(f"keyword index {self._folder} cannot be read: {exc}") from exc
 
 
 def _hits(searcher: Any, query: Any, limit: int) -> list[IndexHit]:

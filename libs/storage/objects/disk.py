@@ -11,8 +11,9 @@ from itertools import islice
 from pathlib import Path
 from typing import IO
 
-from libs.kernel import NotFoundError, TransientError
+from libs.kernel import NotFoundError
 from libs.storage.objects.paths import key_to_path, path_to_key
+from libs.storage.room import file_error
 
 BLOCK_BYTES = 256 * 1024
 PAGE = 5_000
@@ -185,7 +186,7 @@ def _reading(key: str) -> Iterator[None]:
     except (FileNotFoundError, IsADirectoryError, NotADirectoryError) as exc:
         raise NotFoundError(f"no object {key!r}") from exc
     except OSError as exc:
-        raise TransientError(f"object store: {exc.strerror or exc} ({key!r})") from exc
+        raise file_error(exc, f"object store ({key!r})") from exc
 
 
 @contextlib.contextmanager
@@ -193,4 +194,4 @@ def _writing(key: str) -> Iterator[None]:
     try:
         yield
     except OSError as exc:
-        raise TransientError(f"object store: {exc.strerror or exc} ({key!r})") from exc
+        raise file_error(exc, f"object store ({key!r})") from exc

@@ -9,8 +9,8 @@ from typing import Any, Final, TypeVar
 import grpc
 from pymilvus import MilvusClient, MilvusException
 
-from libs.kernel import TransientError
 from libs.storage.ports import IndexEntry, IndexHit, IndexRow, Vector
+from libs.storage.room import error_in_words
 from libs.storage.vectors.collection import (
     CONSISTENCY,
     SEARCH,
@@ -178,7 +178,7 @@ class MilvusVectors:
                 client.load_collection(name, timeout=self._timeout_s)
                 return work(client)
         except (MilvusException, grpc.RpcError) as exc:
-            raise TransientError(f"milvus at {self._uri} cannot do this now: {exc}") from exc
+            raise error_in_words(f"milvus at {self._uri} cannot do this now: {exc}") from exc
 
     def _connected(self) -> MilvusClient:
         with self._connecting:

@@ -11,13 +11,17 @@ from libs.storage.objects import DiskObjectStore
 from services.ingest.api.app import create_app
 from services.ingest.api.deps import Ingest
 from services.ingest.api.orphans import sweep
+from services.ingest.api.room_watch import watch
 from services.ingest.api.settings import IngestApiSettings
 
 
 async def main(settings: IngestApiSettings) -> None:
     objects = DiskObjectStore(settings.objects_dir)
     async with open_platform(settings, "ingest") as platform, asyncio.TaskGroup() as tasks:
-        ingest = Ingest(platform.db, objects, settings.max_upload_bytes, settings.progress_poll_s)
+        room = settings.room
+        ingest = Ingest(
+            platform.db, objects, settings.max_upload_bytes, settings.progress_poll_s, room
+        )
         app = create_app(
             ingest, missing=platform.health.names, allowed_hosts=settings.allowed_hosts
         )
@@ -30,6 +34,8 @@ async def main(settings: IngestApiSettings) -> None:
                 stop=platform.stopping,
             )
         )
+        report = platform.health.reporter("room")
+        tasks.create_task(watch(room, report, stop=platform.stopping))
         tasks.create_task(platform.reconcile(PIPELINE, DELETIONS))
         age_us = int(settings.orphan_age_s * 1e6)
         tasks.create_task(

@@ -6,6 +6,7 @@ from typing import Annotated
 from fastapi import Depends, Request
 
 from libs.storage.ports import ObjectStore
+from libs.storage.room import Room
 from libs.storage.sql import Database
 
 
@@ -15,6 +16,7 @@ class Ingest:
     objects: ObjectStore
     max_upload_bytes: int
     progress_poll_s: float
+    room: Room | None = None  # for uploads; None: all there is
 
 
 def _ingest(request: Request) -> Ingest:

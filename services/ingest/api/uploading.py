@@ -33,6 +33,7 @@ from services.ingest.api.deps import Ingest
 from services.ingest.api.schemas import UploadForm
 
 _FORM_OVERHEAD_BYTES = 1_000_000
+_ROOM_EVERY_BYTES = 4_000_000  # how much of a file is taken in before the disk is asked again
 _TRIES = 3  # concurrent uploads of one content: the loser finds the winner's document
 
 
@@ -49,9 +50,10 @@ async def upload(
 ) -> tuple[RowMapping, Outcome]:
     """Store the request's file and make it a document, or find the one it is already.
 
-    Raises: ProblemError 413, 415, 422; TransientError; ClientDisconnect.
+    Raises: ProblemError 413, 415, 422; TransientError; DiskError; ClientDisconnect.
     """
-    _check_declared_size(request, ingest.max_upload_bytes)
+    declared = _declared_size(request, ingest.max_upload_bytes)
+    await _check_room(ingest, declared)
     tenant, document_id = principal.tenant, new_id()
     try:
         file = await _receive(request, tenant, document_id, ingest)
@@ -100,7 +102,7 @@ async def _receive(request: Request, tenant: str, document_id: str, ingest: Inge
         if part.name != "file" or received is not None:
             raise invalid("one-file", "Send exactly one file, in the part named `file`.")
         received = _Received(clean_name(part.filename), _media_type(part))
-        pieces = _measured(reader.data(), received, ingest.max_upload_bytes)
+        pieces = _measured(reader.data(), received, ingest)
         await ingest.objects.write(original_key(tenant, document_id), pieces)
     if received is None:
         raise invalid("missing-file", "Send the file in a multipart part named `file`.")
@@ -119,14 +121,23 @@ async def _receive(request: Request, tenant: str, document_id: str, ingest: Inge
 
 
 async def _measured(
-    pieces: AsyncIterator[bytes], received: _Received, max_bytes: int
+    pieces: AsyncIterator[bytes], received: _Received, ingest: Ingest
 ) -> AsyncIterator[bytes]:
+    asked_at = 0
     async for piece in pieces:
         received.size_bytes += len(piece)
-        if received.size_bytes > max_bytes:
-            raise _over(max_bytes)
+        if received.size_bytes > ingest.max_upload_bytes:
+            raise _over(ingest.max_upload_bytes)
+        if received.size_bytes - asked_at > _ROOM_EVERY_BYTES:  # others upload at the same time
+            asked_at = received.size_bytes
+            await _check_room(ingest)
         received.digest.update(piece)
         yield piece
+
+
+async def _check_room(ingest: Ingest, wanted_bytes: int = 0) -> None:
+    if ingest.room is not None:
+        await asyncio.to_thread(ingest.room.check, wanted_bytes)
 
 
 async def _take_in(
@@ -170,10 +181,13 @@ def _media_type(part: Part) -> str:
     return hint if plain else "application/octet-stream"
 
 
-def _check_declared_size(request: Request, max_bytes: int) -> None:
+def _declared_size(request: Request, max_bytes: int) -> int:
+    """The body's bytes as announced; 0: not announced."""
     declared = request.headers.get("content-length", "")
-    if declared.isdecimal() and int(declared) > max_bytes + _FORM_OVERHEAD_BYTES:
+    size_bytes = int(declared) if declared.isdecimal() else 0
+    if size_bytes > max_bytes + _FORM_OVERHEAD_BYTES:
         raise _over(max_bytes)
+    return size_bytes
 
 
 def _over(max_bytes: int) -> Exception:

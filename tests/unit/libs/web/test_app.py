@@ -9,7 +9,7 @@ from fastapi import FastAPI
 from pydantic import BaseModel
 from sqlalchemy.exc import OperationalError
 
-from libs.kernel import ConflictError, NotFoundError, PermanentError, TransientError
+from libs.kernel import ConflictError, DiskError, NotFoundError, PermanentError, TransientError
 from libs.storage.sql import Database, api_keys, open_database
 from libs.web import Admin, Member, Reader, new_app, rate_limited
 
@@ -18,6 +18,8 @@ FAULTS: dict[str, Exception] = {
     "conflict": ConflictError("it ended"),
     "permanent": PermanentError("too-odd", "make it even"),
     "away": TransientError("SQL is away: secret.host:3306"),
+    "full": DiskError("/secret/path has no room"),
+    "read-only": DiskError("/secret/path cannot be written", full=False),
     "sql": OperationalError("SELECT secret", {}, Exception("db at /secret/path")),
     "bug": RuntimeError("secret internals"),
     "limited": rate_limited("Slow down.", retry_after_s=7),
@@ -185,6 +187,8 @@ async def test_roles_bound_what_a_key_may_do(client: httpx.AsyncClient, db: Data
         ("missing", 404, "not-found"),
         ("conflict", 409, "conflict"),
         ("permanent", 422, "too-odd"),
+        ("full", 507, "disk-full"),
+        ("read-only", 503, "disk-not-writable"),
         ("away", 503, "unavailable"),
         ("sql", 503, "unavailable"),
         ("bug", 500, "internal-error"),
@@ -198,8 +202,8 @@ async def test_error_classes_have_statuses(
     body = problem(response, status)
     assert body["type"] == f"urn:sluice:problem:{slug}"
     assert "secret" not in response.text
-    assert ("retry-after" in response.headers) is (status in {429, 503})
-    assert ("trace_id" in body) is (status in {500, 503})
+    assert ("retry-after" in response.headers) is (status in {429, 503, 507})
+    assert ("trace_id" in body) is (status in {500, 503, 507})
 
 
 async def test_bad_requests_are_problems_too(client: httpx.AsyncClient, db: Database) -> None:

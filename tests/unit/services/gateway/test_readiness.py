@@ -3,7 +3,7 @@
 import asyncio
 from pathlib import Path
 
-from libs.kernel import TransientError, new_id, now_us
+from libs.kernel import DiskError, TransientError, new_id, now_us
 from libs.service.health import Health
 from libs.storage.sql import Database, open_database, workers
 from services.gateway.readiness import NEEDED, Readiness
@@ -41,6 +41,24 @@ async def test_what_lacks_is_named_with_what_it_waits_for(db: Database) -> None:
     health.report("broker", "kafka")
     missing = await Readiness(db, health, {"search": away}).missing()
     assert missing == ["chunker", "executor (kafka, search index)", "kafka", "search"]
+
+
+async def test_a_disk_that_takes_no_heartbeats_is_named_and_not_those_who_are_silent(
+    db: Database,
+) -> None:
+    await beat(db, "parser", "disk")
+    health = Health()
+    health.report("sql", "disk")
+    assert await Readiness(db, health, {"search": found}).missing() == ["disk", "parser (disk)"]
+
+
+async def test_a_probe_that_knows_why_says_so(db: Database) -> None:
+    async def full() -> None:
+        raise DiskError("no room")
+
+    for service in NEEDED:
+        await beat(db, service)
+    assert await Readiness(db, Health(), {"search": full}).missing() == ["disk"]
 
 
 async def test_a_dead_port_counts_though_its_heartbeat_is_fresh(db: Database) -> None:

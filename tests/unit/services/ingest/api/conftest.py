@@ -29,6 +29,7 @@ class World:
     db: Database
     objects: FakeObjectStore
     client: httpx.AsyncClient
+    home: Path
 
     async def upload(self, data: bytes = b"hello", name: str = "a.txt", **form: Any) -> Any:
         response = await self.client.post("/v1/documents", files={"file": (name, data)}, data=form)
@@ -79,7 +80,7 @@ async def world(tmp_path: Path) -> AsyncIterator[World]:
     app = create_app(Ingest(db, objects, MAX_UPLOAD_BYTES, 0.01), missing=_nothing)
     transport = httpx.ASGITransport(app, raise_app_exceptions=False)
     async with httpx.AsyncClient(transport=transport, base_url="http://localhost") as client:
-        made = World(app, db, objects, client)
+        made = World(app, db, objects, client, tmp_path)
         client.headers.update(await made.key())
         yield made
     await db.close()

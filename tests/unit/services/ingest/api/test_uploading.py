@@ -3,18 +3,21 @@
 import asyncio
 import hashlib
 import json
+import shutil
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import pytest
 from starlette.types import Message
 
 from libs.contracts import DocumentUploaded
-from libs.kernel import ConflictError
+from libs.kernel import ConflictError, DiskError
+from libs.storage.room import Room
 from libs.storage.sql import Database, UnitOfWork, documents
 from services.ingest.api.deps import Ingest
+from tests.fakes import FakeObjectStore
 from tests.outbox import emitted
 from tests.unit.services.ingest.api.conftest import MAX_UPLOAD_BYTES, World, assert_problem
 
@@ -59,6 +62,72 @@ async def test_concurrent_uploads_of_one_content_make_one_document(world: World)
     assert len({body["id"] for body in bodies}) == 1
     assert len(world.objects.objects) == 1
     assert len(await world.events()) == 1
+
+
+@dataclass(frozen=True)
+class ShrinkingRoom(Room):
+    """Has room for the first `times` that it is asked."""
+
+    times: int = 0
+    asked: list[int] = field(default_factory=list)
+
+    def lack(self, wanted_bytes: int = 0) -> DiskError | None:
+        self.asked.append(wanted_bytes)
+        return DiskError("no room") if len(self.asked) > self.times else None
+
+
+async def test_without_room_an_upload_is_507_and_once_there_is_it_is_taken(world: World) -> None:
+    ingest: Ingest = world.app.state.ingest
+    free_bytes = shutil.disk_usage(world.home).free
+    world.app.state.ingest = replace(ingest, room=Room(world.home, 2 * free_bytes))
+    response = await world.client.post(URL, files={"file": ("a.txt", b"hello")})
+    assert_problem(response, 507, "disk-full")
+    assert "Free some space" in response.json()["detail"]
+    assert world.objects.objects == {}
+    assert (await world.client.get(URL)).json()["items"] == []
+    world.app.state.ingest = replace(ingest, room=Room(world.home))
+    assert (await world.upload())["state"] == "uploaded"
+
+
+async def test_an_upload_that_would_not_fit_is_refused_before_it_is_read(world: World) -> None:
+    ingest: Ingest = world.app.state.ingest
+    free_bytes = shutil.disk_usage(world.home).free
+    world.app.state.ingest = replace(ingest, room=Room(world.home, free_bytes - 10_000_000))
+
+    async def nothing() -> AsyncIterator[bytes]:  # a body that is read is found malformed: 422
+        yield b""
+
+    headers = {"Content-Type": "multipart/form-data; boundary=x", "Content-Length": "20000000"}
+    world.app.state.ingest = replace(world.app.state.ingest, max_upload_bytes=10**8)
+    response = await world.client.post(URL, content=nothing(), headers=headers)
+    assert_problem(response, 507, "disk-full")
+
+
+async def test_room_that_runs_out_during_an_upload_refuses_it_and_keeps_nothing(
+    world: World,
+) -> None:
+    room = ShrinkingRoom(world.home, times=1)
+    world.app.state.ingest = replace(world.app.state.ingest, room=room, max_upload_bytes=10**7)
+    response = await world.client.post(URL, files={"file": ("a.txt", b"x" * 6_000_000)})
+    assert_problem(response, 507, "disk-full")
+    assert len(room.asked) == 2
+    assert world.objects.objects == {}
+
+
+@pytest.mark.parametrize(
+    ("full", "status", "slug"), [(True, 507, "disk-full"), (False, 503, "disk-not-writable")]
+)
+async def test_a_store_that_cannot_write_refuses_the_upload(
+    world: World, full: bool, status: int, slug: str
+) -> None:
+    class Fixed(FakeObjectStore):
+        async def write(self, key: str, chunks: AsyncIterator[bytes]) -> int:
+            raise DiskError("no room", full=full)
+
+    world.app.state.ingest = replace(world.app.state.ingest, objects=Fixed())
+    response = await world.client.post(URL, files={"file": ("a.txt", b"hello")})
+    assert_problem(response, status, slug)
+    assert await world.events() == []
 
 
 class RacedDatabase(Database):

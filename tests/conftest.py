@@ -1,0 +1,6 @@
+"""For every test: log lines whose tracebacks cost little, as many tests make hundreds of them."""
+
+import structlog
+
+_renderer = structlog.dev.ConsoleRenderer(exception_formatter=structlog.dev.plain_traceback)
+structlog.configure(processors=[*structlog.get_config()["processors"][:-1], _renderer])

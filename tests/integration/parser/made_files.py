@@ -2,6 +2,7 @@
 
 import io
 import zipfile
+from collections.abc import Mapping
 
 _TYPES = "http://schemas.openxmlformats.org/package/2006/content-types"
 _RELS = "http://schemas.openxmlformats.org/package/2006/relationships"
@@ -70,7 +71,7 @@ def strict_xlsx() -> bytes:
     )
 
 
-def archive(members: dict[str, str]) -> bytes:
+def archive(members: Mapping[str, str | bytes]) -> bytes:
     buffer = io.BytesIO()
     with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED) as file:
         for name, content in members.items():

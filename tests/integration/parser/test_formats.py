@@ -108,6 +108,13 @@ async def test_text_in_gb18030(pool: ParserPool) -> None:
     assert shape(document) == [("h1", "第一章 总则"), ("paragraph", "年休假五天。")]
 
 
+async def test_an_archive_is_one_document_with_a_heading_for_each_file(pool: ParserPool) -> None:
+    document = await read(pool, archive({"制度/手册.docx": WORD, "a.bin": NOISE}), "a.zip")
+    assert shape(document)[:3] == [("h1", "制度/手册.docx"), ("h2", "员工手册"), ("h3", "考勤")]
+    assert document.table_count == 1
+    assert document.warnings == ["a.bin: not read (unsupported)"]
+
+
 @pytest.mark.parametrize(
     ("data", "name", "reason"),
     [
@@ -118,8 +125,8 @@ async def test_text_in_gb18030(pool: ParserPool) -> None:
         (b"%PDF-1.4\n" + NOISE, "broken.pdf", "corrupt"),
         (b"PK\x03\x04" + NOISE, "broken.docx", "corrupt"),
         (NOISE, "noise.bin", "unsupported"),
-        (archive({"a.txt": "text", "b.txt": "text"}), "a.zip", "unsupported-archive"),
-        (archive({"inner.zip": "PK"}), "named.docx", "unsupported-archive"),
+        (b"Rar!\x1a\x07\x01" + NOISE, "a.rar", "unsupported-archive"),
+        (archive({"a.bin": NOISE}), "named.docx", "unsupported"),
         (b"Subject: x\r\nFrom: a@example.com\r\n\r\n" + PGP, "pgp.eml", "encrypted"),
         (docx(paragraph("x" * (MAX_CHARS + 1))), "bomb.docx", "too-large"),
         (b"word " * MAX_CHARS, "long.txt", "too-large"),

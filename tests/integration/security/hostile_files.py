@@ -3,11 +3,10 @@
 import bz2
 import gzip
 import io
-import json
 import stat
 import zipfile
 
-from tests.integration.parser.made_files import archive, docx, paragraph, pdf, pdf_of
+from tests.integration.parser.made_files import docx, paragraph, pdf, pdf_of
 
 _EXPANDS_TO = 300_000_000  # bytes
 
@@ -233,10 +232,6 @@ def lying(name: str) -> bytes:
     """Something other than its name says."""
     del name
     return pdf("This is a PDF whatever its name says, with a line of text.")
-
-
-def plain_archive() -> bytes:
-    return archive({"a.txt": json.dumps({"a": 1})})
 
 
 _OFFICE = "http://schemas.openxmlformats.org/officeDocument/2006/relationships"

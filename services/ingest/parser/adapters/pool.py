@@ -19,6 +19,7 @@ from services.ingest.parser.adapters.child import (
 )
 from services.ingest.parser.adapters.scratch import scratch_folder, sweep_scratch
 from services.ingest.parser.domain.refusals import refusal
+from services.ingest.parser.domain.sniffing import safe_suffix
 from services.ingest.parser.ports import Parsed, ParseRequest
 from services.ingest.parser.worker import DOCUMENT_FILE, TEXT_FILE
 
@@ -43,7 +44,7 @@ class ParserPool:
     async def parse(self, source: AsyncIterator[bytes], request: ParseRequest) -> Parsed:
         async with self._urgent_slot if request.urgent else self._slots:
             with scratch_folder() as folder:
-                path = folder / f"source{_safe_suffix(request.name)}"
+                path = folder / f"source{safe_suffix(request.name)}"
                 await _save(source, path)
                 task = {
                     "source": str(path),
@@ -134,8 +135,3 @@ async def _save(source: AsyncIterator[bytes], path: Path) -> None:
                 await asyncio.to_thread(file.write, chunk)
     except OSError as exc:
         raise TransientError(f"no room to unpack the upload: {exc.strerror}") from exc
-
-
-def _safe_suffix(name: str) -> str:
-    suffix = Path(name).suffix.lower()
-    return suffix if suffix[1:].isascii() and suffix[1:].isalnum() and len(suffix) <= 9 else ""

@@ -22,6 +22,7 @@ from libs.documents.xhtml import TooDeepError, TooManyPagesError, XhtmlTarget, r
 from services.ingest.parser.domain.ooxml import is_strict, write_transitional
 from services.ingest.parser.domain.refusals import refusal
 from services.ingest.parser.domain.slides import slide_order, slides_as_pages
+from services.ingest.parser.domain.sniffing import is_zip
 
 _READ_BYTES = 64 * 1024
 _TAIL_BYTES = 64
@@ -156,8 +157,8 @@ def _judge(path: Path, metadata: Metadata, builder: BlockBuilder, target: XhtmlT
     visible = sum(map(len, builder.text.split()))
     if _ENCRYPTED_TYPES.search(media_type) or (not visible and _ENCRYPTED.search(warnings)):
         raise refusal("encrypted")
-    if _ARCHIVE_TYPES.search(media_type):
-        raise refusal("unsupported-archive")
+    if _ARCHIVE_TYPES.search(media_type):  # sound ones are unpacked elsewhere
+        raise refusal("corrupt" if is_zip(path) else "unsupported-archive")
     if media_type in _UNKNOWN_TYPES:
         raise refusal("unsupported")
     pages = _page_count(metadata, builder)

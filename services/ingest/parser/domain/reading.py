@@ -1,7 +1,7 @@
 """One file to one document: choose who reads it, read it, judge what came out."""
 
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from libs.documents.builder import BlockBuilder, TooLongError
@@ -11,6 +11,7 @@ from libs.documents.model import BlockKind, ParsedDocument
 from libs.documents.normalise import replacement_share
 from libs.documents.plain import read_plain
 from libs.documents.tables import read_csv
+from services.ingest.parser.domain.archives import Budget, read_archive
 from services.ingest.parser.domain.refusals import refusal
 from services.ingest.parser.domain.sniffing import Reader, choose_reader, is_cut_off
 
@@ -26,17 +27,33 @@ def read_document(
 
     Raises: PermanentError with one of the reasons in `refusals`.
     """
-    reader = choose_reader(path, name, media_type)
-    if reader is Reader.TIKA:
-        document = tika(path, max_chars)
+    budget = Budget.for_file(path.stat().st_size)
+    return _Reading(max_chars, tika).read(path, name, budget, media_type)
+
+
+@dataclass(frozen=True, slots=True)
+class _Reading:
+    """One upload with everything inside it."""
+
+    max_chars: int
+    tika: TikaReader
+
+    def read(self, path: Path, name: str, budget: Budget, media_type: str = "") -> ParsedDocument:
+        reader = choose_reader(path, name, media_type)
+        if reader is Reader.ARCHIVE:
+            return read_archive(path, name, self.read, budget, self.max_chars)
+        if reader is Reader.TIKA:
+            return _judged(self._with_tika(path))
+        if path.stat().st_size > 4 * self.max_chars:
+            raise refusal("too-large")
+        return _judged(_read_text(reader, decode_text(path.read_bytes()).text, self.max_chars))
+
+    def _with_tika(self, path: Path) -> ParsedDocument:
+        document = self.tika(path, self.max_chars)
         if is_cut_off(path):
             warning = "the file is damaged or cut off: text may be missing"
-            document = replace(document, warnings=[*document.warnings, warning])
-    else:
-        if path.stat().st_size > 4 * max_chars:
-            raise refusal("too-large")
-        document = _read_text(reader, decode_text(path.read_bytes()).text, max_chars)
-    return _judged(document)
+            return replace(document, warnings=[*document.warnings, warning])
+        return document
 
 
 def _read_text(reader: Reader, source: str, max_chars: int) -> ParsedDocument:

@@ -12,7 +12,11 @@ _DETAILS = {
     "on it and upload the result.",
     "unsupported": "This kind of file holds no text that can be read: "
     "convert it to PDF, DOCX, HTML or plain text.",
-    "unsupported-archive": "Archives are not unpacked: upload the files inside one by one.",
+    "unsupported-archive": "This kind of archive is not unpacked: pack the files as ZIP or TAR, "
+    "or upload them one by one.",
+    "unsafe-member": "Links, and names that lead out of the archive, are not followed: "
+    "pack the files themselves.",
+    "too-many-files": "The archive holds more files than are read: split it into parts.",
     "undecodable-text": "Too many characters cannot be read: save the file as UTF-8, or embed "
     "the fonts when exporting to PDF.",
     "decompression-bomb": "The file unpacks to far more than its size: "

@@ -9,7 +9,11 @@ from services.ingest.parser.domain.unpacking import is_bomb
 
 _HEAD_BYTES = 8192
 _IMAGES = (b"\xff\xd8\xff", b"\x89PNG", b"GIF8", b"II*\0", b"MM\0*", b"BM", b"\0\0\x01\0")
-_ARCHIVES = (b"7z\xbc\xaf\x27\x1c", b"Rar!", b"\x1f\x8b", b"BZh", b"\xfd7zXZ", b"\x28\xb5\x2f\xfd")
+_UNPACKED = (b"\x1f\x8b", b"BZh", b"\xfd7zXZ")
+_7Z = b"7z\xbc\xaf\x27\x1c"
+_7Z_AES = b"\x06\xf1\x07\x01"  # the id of its encryption, in the list at the end of the file
+_NOT_UNPACKED = (_7Z, b"Rar!", b"\x28\xb5\x2f\xfd")
+_TAIL_BYTES = 65_536
 _BINARIES = (b"%PDF", b"PK\x03\x04", b"\xd0\xcf\x11\xe0", b"{\\rtf")
 # Members that make a ZIP file a document.
 _DOCUMENT_MEMBERS = (
@@ -17,7 +21,9 @@ _DOCUMENT_MEMBERS = (
     "mimetype",
     "meta-inf/container.xml",
     "index/",
-    "index.",
+    "index.zip",
+    "index.apxl",
+    "index.xml",
 )
 
 _BY_SUFFIX = {
@@ -42,19 +48,20 @@ _BY_MEDIA_TYPE = {
 
 
 class Reader(StrEnum):
-    """Who reads a file: one of our own readers, or Tika."""
+    """Who reads a file: one of our own readers, or Tika. Archives are read file by file."""
 
     PLAIN = "plain"
     MARKDOWN = "markdown"
     CSV = "csv"
     TIKA = "tika"
+    ARCHIVE = "archive"
 
 
 def choose_reader(path: Path, name: str, media_type: str) -> Reader:
     """Who reads this file.
 
     Raises: PermanentError `empty`, `no-text-layer` for pictures, `unsupported-archive`,
-    `decompression-bomb`.
+    `encrypted` for 7-Zip archives, `decompression-bomb`.
     """
     with path.open("rb") as file:
         head = file.read(_HEAD_BYTES)
@@ -62,11 +69,14 @@ def choose_reader(path: Path, name: str, media_type: str) -> Reader:
         raise refusal("empty")
     if head.startswith(_IMAGES) and not _is_text(head):
         raise refusal("no-text-layer")
-    if head.startswith(_ARCHIVES) or head[257:262] == b"ustar":
-        raise refusal("unsupported-archive")
+    if head.startswith(_NOT_UNPACKED):
+        locked = head.startswith(_7Z) and _7Z_AES in _tail(path)
+        raise refusal("encrypted" if locked else "unsupported-archive")
+    if head.startswith(_UNPACKED) or head[257:262] == b"ustar":
+        return Reader.ARCHIVE
     if head.startswith(b"PK\x03\x04"):
         if _is_plain_zip(path):
-            raise refusal("unsupported-archive")
+            return Reader.ARCHIVE
         if is_bomb(path):
             raise refusal("decompression-bomb")
     if head.startswith(_BINARIES):
@@ -78,9 +88,24 @@ def choose_reader(path: Path, name: str, media_type: str) -> Reader:
 
 def is_cut_off(path: Path) -> bool:
     """Whether a ZIP-based document has lost its end, which holds the list of its parts."""
+    return is_zip(path) and not zipfile.is_zipfile(path)
+
+
+def is_zip(path: Path) -> bool:
     with path.open("rb") as file:
-        is_zip = file.read(4) == b"PK\x03\x04"
-    return is_zip and not zipfile.is_zipfile(path)
+        return file.read(4) == b"PK\x03\x04"
+
+
+def safe_suffix(name: str) -> str:
+    """The ending of a file's name, for a name of our own; '' when it is no usual one."""
+    suffix = PurePath(name).suffix.lower()
+    return suffix if suffix[1:].isascii() and suffix[1:].isalnum() and len(suffix) <= 9 else ""
+
+
+def _tail(path: Path) -> bytes:
+    with path.open("rb") as file:
+        file.seek(max(0, path.stat().st_size - _TAIL_BYTES))
+        return file.read()
 
 
 def _is_text(head: bytes) -> bool:

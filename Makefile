@@ -51,7 +51,7 @@ integration: $(READY) ## Suites on the real embedded broker and stores
 	$(BIN)/pytest tests/integration
 
 e2e: $(READY) ## The whole local product, used as its users do
-	$(BIN)/pytest tests/e2e
+	$(BIN)/pytest tests/e2e tests/chaos
 
 chaos: $(READY) ## Kill everything at random under load, then count (SEEDS=1,2,3)
 	$(BIN)/python -m tests.chaos --seeds $(or $(SEEDS),1)

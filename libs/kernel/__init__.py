@@ -11,6 +11,7 @@ from libs.kernel.errors import (
 )
 from libs.kernel.ids import chunk_id, made_at_us, new_id, stable_partition
 from libs.kernel.principal import ROLES, Principal
+from libs.kernel.printing import escape_hidden, printable
 
 __all__ = [
     "ROLES",
@@ -22,9 +23,11 @@ __all__ = [
     "SluiceError",
     "TransientError",
     "chunk_id",
+    "escape_hidden",
     "isoformat",
     "made_at_us",
     "new_id",
     "now_us",
+    "printable",
     "stable_partition",
 ]

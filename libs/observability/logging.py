@@ -12,6 +12,7 @@ import orjson
 import structlog
 from structlog.types import EventDict, Processor, WrappedLogger
 
+from libs.kernel import escape_hidden, printable
 from libs.observability import tracing
 from libs.observability.service import service_name, set_service_name
 
@@ -106,22 +107,33 @@ def _common() -> list[Processor]:
 
 
 def _formatter(as_json: bool) -> logging.Formatter:
-    renderer: Processor = structlog.dev.ConsoleRenderer()
+    rendering: list[Processor] = [_for_people, structlog.dev.ConsoleRenderer()]
     if as_json:
-        renderer = structlog.processors.JSONRenderer(serializer=_dumps)
+        rendering = [structlog.processors.JSONRenderer(serializer=_dumps)]
     return structlog.stdlib.ProcessorFormatter(
         foreign_pre_chain=[structlog.stdlib.PositionalArgumentsFormatter(), *_common()],
         processors=[
             structlog.stdlib.ProcessorFormatter.remove_processors_meta,
             structlog.processors.format_exc_info,
             redact,
-            renderer,
+            *rendering,
         ],
     )
 
 
+def _for_people(_logger: WrappedLogger, _method: str, event: EventDict) -> EventDict:
+    """Texts of others cannot begin a line or command the terminal; tracebacks keep their lines."""
+    return {
+        printable(key): printable(value, keep="\n" if key == "exception" else "")
+        if isinstance(value, str)
+        else value
+        for key, value in event.items()
+    }
+
+
 def _dumps(event: EventDict, **_: Any) -> str:
-    return orjson.dumps(event, default=repr, option=orjson.OPT_NON_STR_KEYS).decode()
+    text = orjson.dumps(event, default=repr, option=orjson.OPT_NON_STR_KEYS).decode()
+    return escape_hidden(text)
 
 
 def add_context(_logger: WrappedLogger, _method: str, event: EventDict) -> EventDict:

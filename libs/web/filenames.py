@@ -4,9 +4,11 @@ import re
 import unicodedata
 from urllib.parse import quote
 
+from libs.kernel import printable
+
 MAX_NAME_CHARS = 255
 DEFAULT_NAME = "unnamed"
-_JOINERS = "\u200c\u200d"  # Persian words and emoji families need them
+_JOINERS = "\u200c\u200d"
 _SUFFIX = re.compile(r"\.[0-9A-Za-z]{1,16}\Z")
 
 
@@ -18,8 +20,7 @@ def clean_name(raw: str | None) -> str:
     code points, the suffix kept; nothing left: `unnamed`.
     """
     name = unicodedata.normalize("NFC", raw or "")
-    name = "".join(char for char in name if char in _JOINERS or not _hidden(char))
-    name = re.split(r"[/\\]", name)[-1].strip()
+    name = re.split(r"[/\\]", printable(name))[-1].strip()
     if not name.strip(". " + _JOINERS):
         return DEFAULT_NAME
     if len(name) > MAX_NAME_CHARS:
@@ -27,10 +28,6 @@ def clean_name(raw: str | None) -> str:
         ending = suffix.group() if suffix is not None else ""
         name = name[: MAX_NAME_CHARS - len(ending)].rstrip() + ending
     return name
-
-
-def _hidden(char: str) -> bool:
-    return unicodedata.category(char) in {"Cc", "Cf", "Cs", "Zl", "Zp"}
 
 
 def attachment(name: str) -> str:

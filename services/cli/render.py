@@ -9,14 +9,30 @@ from typing import Any
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
+from rich.text import Text
 
+from libs.kernel import printable
 from services.cli.client import Json
 from services.cli.uploads import ENDED, Upload
 
 WIDE = 240  # where nobody looks: into a file or a pipe, rows stay on one line
 
-out = Console(highlight=False, soft_wrap=True, width=None if sys.stdout.isatty() else WIDE)
-err = Console(stderr=True, highlight=False, soft_wrap=True)
+
+class PlainConsole(Console):
+    """Shows texts as they are: in names, answers and passages, which come from anybody, nothing is
+    markup, the name of an emoji or a command to the terminal.
+    """
+
+    def __init__(self, *, stderr: bool = False, width: int | None = None) -> None:
+        super().__init__(stderr=stderr, width=width, highlight=False, soft_wrap=True, emoji=False)
+
+    def render_str(self, text: str, **options: Any) -> Text:
+        options |= {"markup": False, "emoji": False}
+        return super().render_str(printable(text, keep="\n\t"), **options)
+
+
+out = PlainConsole(width=None if sys.stdout.isatty() else WIDE)
+err = PlainConsole(stderr=True)
 
 
 def upload_summary(uploads: list[Upload]) -> str:
@@ -52,7 +68,7 @@ def print_failures(uploads: list[Upload]) -> None:
         if upload.state in {"failed", "refused", "cancelled"}:
             detail = upload.document.get("detail") or ""
             text = f"{upload.file}: {upload.state} ({upload.reason}) {detail}".rstrip()
-            err.print(text, markup=False)
+            err.print(text)
 
 
 def print_sources(citations: list[Json]) -> None:
@@ -62,8 +78,8 @@ def print_sources(citations: list[Json]) -> None:
     for citation in citations:
         page = f", page {citation['page']}" if citation.get("page") else ""
         place = f"characters {citation['start']}-{citation['end']}"
-        out.print(f"[{citation['n']}] {citation['document_name']}{page}, {place}", markup=False)
-        out.print(f"    “{shortened(citation['quote'])}”", markup=False, style="dim")
+        out.print(f"[{citation['n']}] {citation['document_name']}{page}, {place}")
+        out.print(f"    “{shortened(citation['quote'])}”", style="dim")
 
 
 def print_hits(hits: list[Json]) -> None:
@@ -72,10 +88,11 @@ def print_hits(hits: list[Json]) -> None:
             f"{name} {score:.2f}" for name, score in hit["scores"].items() if score is not None
         )
         page = f", page {hit['page']}" if hit.get("page") else ""
-        out.print(f"{number}. {hit['document_name']}{page}  ({scores})", markup=False, style="bold")
+        out.print(f"{number}. {hit['document_name']}{page}  ({scores})", style="bold")
         if hit.get("heading_path"):
-            out.print("   " + " › ".join(hit["heading_path"]), markup=False, style="dim")
-        out.print(f"   {shortened(hit['text'], 300)}", markup=False)
+            path = shortened(" › ".join(hit["heading_path"]), 300)
+            out.print(f"   {path}", style="dim")
+        out.print(f"   {shortened(hit['text'], 300)}")
 
 
 def table_of(*columns: str, title: str | None = None) -> Table:
@@ -106,9 +123,9 @@ def print_finding(finding: Json, repair: str | None) -> None:
     where = f"document {finding['document_id']} ({finding['tenant']})"
     if finding["generation"] is not None:
         where += f" generation {finding['generation']}"
-    out.print(f"{finding['kind']}  {finding['store']}  {where}: {finding['detail']}", markup=False)
+    out.print(f"{finding['kind']}  {finding['store']}  {where}: {finding['detail']}")
     if repair:
-        out.print(f"    → {repair}", markup=False, style="dim")
+        out.print(f"    → {repair}", style="dim")
 
 
 def shortened(text: str, length: int = 160) -> str:

@@ -10,6 +10,7 @@ from typing import Annotated, Any
 import typer
 from pydantic import ValidationError
 
+from libs.kernel import escape_hidden
 from services.cli import render
 from services.cli.client import Client
 from services.cli.errors import CliError, ExitCode
@@ -37,7 +38,7 @@ def run_alone(main: Callable[[], Coroutine[Any, Any, ExitCode]]) -> None:
     try:
         code = asyncio.run(main())
     except CliError as exc:
-        render.err.print(f"sluice: {exc}", markup=False, style="red")
+        render.err.print(f"sluice: {exc}", style="red")
         code = exc.code
     raise typer.Exit(int(code))
 
@@ -51,6 +52,6 @@ def settings() -> CliSettings:
         raise CliError(wrong, ExitCode.USAGE) from None
 
 
-def print_json(value: Any) -> None:
-    """One JSON value on a line of its own."""
-    print(json.dumps(value, ensure_ascii=False))
+def print_json(value: Any, *, indent: int | None = None) -> None:
+    """One JSON value, on a line of its own unless it is indented, which no terminal obeys."""
+    print(escape_hidden(json.dumps(value, ensure_ascii=False, indent=indent)))

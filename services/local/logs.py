@@ -3,6 +3,8 @@
 import json
 from pathlib import Path
 
+from libs.kernel import printable
+
 TAIL_BYTES = 65_536
 MAX_LINE = 200
 
@@ -14,7 +16,7 @@ def last_log_lines(log_file: Path, count: int = 6) -> list[str]:
     with log_file.open("rb") as log:
         log.seek(max(0, log_file.stat().st_size - TAIL_BYTES))
         text = log.read().decode(errors="replace")
-    lines = [line for line in text.splitlines() if line.strip()][-count:]
+    lines = [line for line in text.split("\n") if line.strip()][-count:]
     return [_shortened(line) for line in lines]
 
 
@@ -38,4 +40,5 @@ def _cause(trace: str) -> str:
 
 
 def _cut(line: str) -> str:
+    line = printable(line)
     return line if len(line) <= MAX_LINE else line[: MAX_LINE - 1] + "…"

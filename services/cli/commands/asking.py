@@ -4,6 +4,7 @@ from typing import Annotated
 
 import typer
 
+from libs.kernel import printable
 from services.cli import asking, render
 from services.cli.client import Client, Json
 from services.cli.errors import CliError, ExitCode
@@ -28,7 +29,7 @@ def ask(
             if as_json:
                 continue
             if kind == "delta":
-                print(data["text"], end="", flush=True)
+                print(printable(data["text"], keep="\n\t"), end="", flush=True)
             elif kind == "restarted":
                 print("\n[the answer starts again]\n")
         return _finish(last, final, number, as_json=as_json)
@@ -42,7 +43,7 @@ def _finish(kind: str, final: Json, conversation: str, *, as_json: bool) -> Exit
     elif kind == "done":
         print()
         render.print_sources(final.get("citations", []))
-        render.err.print(f"(conversation {conversation})", markup=False, style="dim")
+        render.err.print(f"(conversation {conversation})", style="dim")
     if kind == "error":
         why = final.get("error") or {}
         raise CliError(str(why.get("detail") or why.get("reason") or "it failed"), ExitCode.FAILED)

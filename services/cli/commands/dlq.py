@@ -1,6 +1,5 @@
 """`dlq`: messages that were given up."""
 
-import json
 from collections.abc import Awaitable, Callable
 from typing import Annotated, Any
 
@@ -56,7 +55,7 @@ def show(
 
     async def work(client: Client) -> ExitCode:
         found = await client.get(f"/v1/admin/dlq/{letter}")
-        print(json.dumps(found, ensure_ascii=False, indent=None if as_json else 2))
+        print_json(found, indent=None if as_json else 2)
         return ExitCode.OK
 
     run(work)
@@ -153,9 +152,9 @@ def _report(result: Json, *, as_json: bool) -> ExitCode:
         print_json(result)
     else:
         for done in result["done"]:
-            render.out.print(f"{done['id']}  {done['how']}", markup=False)
+            render.out.print(f"{done['id']}  {done['how']}")
         for refused in result["refused"]:
-            render.err.print(f"{refused['id']}  refused: {refused['detail']}", markup=False)
+            render.err.print(f"{refused['id']}  refused: {refused['detail']}")
         if not result["done"] and not result["refused"]:
             render.out.print("no such dead letters")
     return ExitCode.FAILED if result["refused"] else ExitCode.OK

@@ -42,7 +42,7 @@ def fsck(
         if as_json:
             print_json({"summary": asdict(tally)})
         else:
-            render.out.print(_summary(tally, repaired=repair), markup=False)
+            render.out.print(_summary(tally, repaired=repair))
         return ExitCode.FAILED if tally.findings else ExitCode.OK
 
     run_alone(main)

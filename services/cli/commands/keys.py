@@ -46,7 +46,7 @@ def create(
             print_json(made)
         else:
             print(made["key"])
-            render.err.print(f"(key {made['id']}, {role}; it is not shown again)", markup=False)
+            render.err.print(f"(key {made['id']}, {role}; it is not shown again)")
         return ExitCode.OK
 
     run(work)
@@ -64,7 +64,7 @@ def revoke(
         if as_json:
             print_json({"id": key, "revoked": True})
         else:
-            render.out.print(f"revoked {key}", markup=False)
+            render.out.print(f"revoked {key}")
         return ExitCode.OK
 
     run(work)

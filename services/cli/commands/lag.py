@@ -21,7 +21,7 @@ def lag(as_json: AsJson = False) -> None:
         else:
             render.out.print(_groups(report["groups"]))
             for line in _remarks(report):
-                render.out.print(line, markup=False)
+                render.out.print(line)
         return ExitCode.FAILED if report["state"] == "stalled" else ExitCode.OK
 
     run(work)

@@ -1,6 +1,5 @@
 """`status`."""
 
-import json
 from typing import Annotated
 
 import typer
@@ -8,7 +7,7 @@ import typer
 from services.cli import render
 from services.cli.client import Client
 from services.cli.errors import ExitCode
-from services.cli.running import AsJson, run
+from services.cli.running import AsJson, print_json, run
 from services.cli.uploads import FINAL_STATES
 
 
@@ -23,12 +22,12 @@ def status(
             found = await client.get(f"/v1/documents/{document}")
             if found["state"] not in FINAL_STATES:
                 found["why"] = (await client.get(f"/v1/documents/{document}/why"))["words"]
-            print(json.dumps(found, ensure_ascii=False, indent=None if as_json else 2))
+            print_json(found, indent=None if as_json else 2)
             return ExitCode.OK
         readiness = await client.readiness()
         documents = (await client.get("/v1/documents", limit=20))["items"]
         if as_json:
-            print(json.dumps({**readiness, "documents": documents}, ensure_ascii=False))
+            print_json({**readiness, "documents": documents})
         else:
             missing = ", ".join(readiness["missing"])
             render.out.print("ready" if readiness["ready"] else f"not ready: {missing}")

@@ -101,7 +101,7 @@ async def _resume(client: Client, ids: list[str], *, as_json: bool) -> ExitCode:
         if as_json:
             print_json(done)
         else:
-            render.out.print(line, markup=False)
+            render.out.print(line)
     if not ids and not as_json:
         render.out.print("nothing to resume")
     return ExitCode.FAILED if refused else ExitCode.OK

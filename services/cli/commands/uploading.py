@@ -37,7 +37,7 @@ def upload(
             for one in uploads:
                 print_json(one.report())
         else:
-            render.out.print(render.upload_summary(uploads), markup=False)
+            render.out.print(render.upload_summary(uploads))
             render.print_failures(uploads)
         bad = any(one.state in {"failed", "refused", "cancelled"} for one in uploads)
         return ExitCode.FAILED if bad else ExitCode.OK

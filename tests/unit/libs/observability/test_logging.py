@@ -1,7 +1,8 @@
 import io
 import json
 import logging
-from collections.abc import Iterator
+import re
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
@@ -143,3 +144,32 @@ def test_a_huge_text_keeps_both_ends_and_costs_little() -> None:
     assert len(line["exception"]) < 2 * MAX_TEXT_CHARS
     assert line["exception"].startswith("Traceback ")
     assert line["exception"].endswith(" OSError: the cause")
+
+
+FORGED = 'a\n{"event": "forged"}\r\u2028{"event": "forged"}\x85\x0b\x1b[2J\x9b31m\u202eb'
+
+
+def test_no_text_begins_a_line_or_commands_a_terminal(lines: Lines) -> None:
+    log().info(FORGED, name=FORGED, tags=[FORGED], **{FORGED: {"in": FORGED}})
+    logging.getLogger("some.library").warning("lost %s", FORGED)
+    assert not [c for c in lines.getvalue() if c != "\n" and not c.isprintable()]
+    ours, theirs = lines.read_all()
+    assert (ours["event"], ours["name"], ours["tags"]) == (FORGED, FORGED, [FORGED])
+    assert ours[FORGED] == {"in": FORGED}
+    assert theirs["event"] == f"lost {FORGED}"
+
+
+def test_nor_where_a_person_reads_the_log(lines: Lines) -> None:
+    configure_logging("parser", "INFO", stream=lines, json=False)
+    says: list[Callable[[], None]] = [
+        lambda: log().info(FORGED),
+        lambda: log().info("parsed", name=FORGED),
+        lambda: log().info("parsed", tags=[FORGED]),
+        lambda: log().info("parsed", **{FORGED: 1}),
+        lambda: logging.getLogger("some.library").warning("lost %s", FORGED),
+    ]
+    for count, say in enumerate(says, start=1):
+        say()
+        plain = re.sub(r"\x1b\[\d*m", "", lines.getvalue())
+        assert len(plain.splitlines()) == count
+        assert not [c for c in plain if c != "\n" and not c.isprintable()]

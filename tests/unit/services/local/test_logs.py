@@ -30,3 +30,12 @@ def test_a_structured_line_becomes_its_event_and_its_cause(tmp_path: Path) -> No
     assert lines[0] == "info: process_started"
     assert lines[1] == "error: process_failed: OSError: [Errno 28] No space left on device"
     assert len(lines[2]) == 200
+
+
+def test_no_text_in_a_line_becomes_a_line_or_commands_the_terminal(tmp_path: Path) -> None:
+    log = tmp_path / "worker.log"
+    said = 'x\u2028{"event": "forged"}\x1b[2J\x9b31m'
+    log.write_text(json.dumps({"event": f"first {said}"}, ensure_ascii=False) + f"\nplain {said}\n")
+    lines = last_log_lines(log)
+    assert len(lines) == 2
+    assert all(line.isprintable() for line in lines)

@@ -12,6 +12,7 @@ import structlog
 import uvicorn
 
 from libs.kernel import PermanentError
+from libs.service.connections import Bounds, bounded
 from libs.service.ending import EndingMiddleware
 from libs.service.stopping import stopping
 
@@ -77,6 +78,7 @@ async def serve_http(
     stop: asyncio.Event | None = None,
     started: asyncio.Event | None = None,
     send_timeout_s: float = SEND_TIMEOUT_S,
+    bounds: Bounds | None = None,
 ) -> None:
     """Serve an ASGI app until the process is told to stop, then end open requests within bounds.
 
@@ -85,6 +87,7 @@ async def serve_http(
         stop: Set to end the serving; by default the process's own stop event.
         started: Set once requests are answered.
         send_timeout_s: A client that takes nothing of what is sent for so long is disconnected.
+        bounds: Of connections that wait for a request.
 
     Raises: PermanentError (`port-busy`, `cannot-listen`).
     """
@@ -93,6 +96,8 @@ async def serve_http(
     ending = stop or stopping()
     config = uvicorn.Config(
         EndingMiddleware(app, ending, grace_s=GRACE_S),
+        http=bounded(bounds or Bounds()),
+        ws="none",
         log_config=None,
         access_log=False,
         timeout_graceful_shutdown=int(GRACE_S) + 2,

@@ -5,8 +5,6 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Sequ
 from contextlib import asynccontextmanager, suppress
 from typing import TypeVar
 
-from fastapi import FastAPI
-
 from libs.eventbus import Consumer, KafkaConnection, Listener, Policies, Subscriptions
 from libs.eventbus.offsets import KafkaOffsets
 from libs.eventbus.publisher import KafkaPublisher, Publisher
@@ -18,7 +16,7 @@ from libs.service.settings import PlatformSettings
 from libs.service.stopping import run, stopping
 from libs.service.upkeep import Upkeep
 from libs.storage.sql import Database, open_database
-from libs.web.health import health_routes
+from libs.web.health import health_app
 
 __all__ = ["Health", "Platform", "open_platform", "run", "serve_http", "stopping"]
 
@@ -123,8 +121,7 @@ class Platform:
         """`/live`, `/ready` and `/metrics`, where a port is set for them."""
         if self.settings.health_port is None:
             return
-        app = FastAPI(openapi_url=None)
-        app.include_router(health_routes(self.health.names))
+        app = health_app(self.health.names, self.settings.allowed_hosts)
         host, port = self.settings.host, self.settings.health_port
         await serve_http(app, host, port, setting="SLUICE_HEALTH_PORT", stop=self.stopping)
 

@@ -1,15 +1,24 @@
 """/live, /ready and /metrics, the same on every process that speaks HTTP."""
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 
-from fastapi import APIRouter
+from fastapi import APIRouter, FastAPI
 from fastapi.responses import JSONResponse, Response
 from prometheus_client import CONTENT_TYPE_LATEST, REGISTRY, generate_latest
 
 from libs.observability.metrics import EVENT_LOOP_TASKS
+from libs.web.hosts import HostCheckMiddleware
 
 Missing = Callable[[], Awaitable[list[str]]]  # the names of what is not there yet; empty: ready
+
+
+def health_app(missing: Missing, allowed_hosts: Sequence[str] = ()) -> FastAPI:
+    """An app of these routes alone, for processes that serve nothing else."""
+    app = FastAPI(openapi_url=None)
+    app.include_router(health_routes(missing))
+    app.add_middleware(HostCheckMiddleware, allowed=tuple(allowed_hosts))
+    return app
 
 
 def health_routes(missing: Missing) -> APIRouter:

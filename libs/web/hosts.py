@@ -1,6 +1,7 @@
 """Host header check: a page elsewhere that rebinds its name to loopback is refused."""
 
 from collections.abc import Sequence
+from ipaddress import ip_address
 
 from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Receive, Scope, Send
@@ -9,6 +10,7 @@ from libs.web.problems import problem
 
 LOOPBACK = ("127.0.0.1", "localhost", "[::1]")
 _PROBES = frozenset({"/live", "/ready"})  # orchestrators probe by address
+_SCRAPED = "/metrics"  # by address too; a name that was rebound is none
 
 
 class HostCheckMiddleware:
@@ -24,7 +26,7 @@ class HostCheckMiddleware:
             await self._app(scope, receive, send)
             return
         host = _name(Headers(scope=scope).get("host", ""))
-        if host in self._allowed:
+        if host in self._allowed or (scope["path"] == _SCRAPED and _is_address(host)):
             await self._app(scope, receive, send)
             return
         detail = "This Host is not served here. Add its name to SLUICE_ALLOWED_HOSTS to allow it."
@@ -35,3 +37,11 @@ def _name(host: str) -> str:
     """The name in a Host header, without its port; IPv6 keeps its brackets."""
     name = host[: host.find("]") + 1] if host.startswith("[") else host.split(":", 1)[0]
     return name.lower().rstrip(".")
+
+
+def _is_address(host: str) -> bool:
+    try:
+        ip_address(host.strip("[]"))
+    except ValueError:
+        return False
+    return True

@@ -13,7 +13,7 @@ from libs.kernel import PermanentError
 from libs.service.ending import EndingMiddleware
 from libs.service.health import Health
 from libs.service.http import listen_on, serve_http
-from libs.web.health import health_routes
+from libs.web.health import health_app
 
 
 def free_port() -> int:
@@ -101,9 +101,7 @@ async def test_an_app_that_cannot_start_is_an_error_not_an_exit() -> None:
 
 async def test_readiness_names_each_missing_part_until_it_comes() -> None:
     health = Health()
-    app = FastAPI()
-    app.include_router(health_routes(health.names))
-    transport = httpx.ASGITransport(app)
+    transport = httpx.ASGITransport(health_app(health.names))
     async with httpx.AsyncClient(transport=transport, base_url="http://test") as client:
         health.report("consumer parser", "kafka")
         health.report("broker", "kafka")
@@ -114,3 +112,11 @@ async def test_readiness_names_each_missing_part_until_it_comes() -> None:
         for source in ("consumer parser", "broker", "models"):
             health.report(source, None)
         assert (await client.get("/ready")).status_code == 200
+
+
+async def test_metrics_of_a_worker_are_not_for_a_page_that_rebound_its_name() -> None:
+    for allowed, status in ((), 403), (("evil.example",), 200):
+        transport = httpx.ASGITransport(health_app(Health().names, allowed))
+        async with httpx.AsyncClient(transport=transport, base_url="http://evil.example") as client:
+            assert (await client.get("/metrics")).status_code == status
+            assert (await client.get("/live")).status_code == 200

@@ -253,6 +253,22 @@ async def test_only_known_hosts_are_served(
     assert (await client.get("/live", headers={"Host": host})).status_code == 200
 
 
+@pytest.mark.parametrize(
+    ("host", "status"),
+    [
+        ("10.1.2.3:9090", 200),
+        ("[fd00::1]:9090", 200),
+        ("evil.example", 403),
+        ("10.1.2.3.evil.example", 403),
+        ("", 403),
+    ],
+)
+async def test_metrics_are_scraped_by_address_and_by_no_rebound_name(
+    client: httpx.AsyncClient, host: str, status: int
+) -> None:
+    assert (await client.get("/metrics", headers={"Host": host})).status_code == status
+
+
 async def test_ready_names_what_is_missing(client: httpx.AsyncClient, missing: list[str]) -> None:
     assert (await client.get("/ready")).json() == {"status": "ready", "missing": []}
     missing.append("broker")

@@ -8,6 +8,7 @@ Ends with 1 when anything was lost, doubled, stuck or wrong; the folder is then 
 import argparse
 import asyncio
 import shutil
+import signal
 import sys
 import tempfile
 from pathlib import Path
@@ -21,6 +22,7 @@ def main() -> int:
     options.add_argument("--seeds", default="1", help="comma-separated numbers")
     options.add_argument("--small", action="store_true", help="the size that the suite runs")
     chosen = options.parse_args()
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # the stack is stopped then, too
     rows, bad = [], 0
     for seed in map(int, chosen.seeds.split(",")):
         folder = Path(tempfile.mkdtemp(prefix="sluice-chaos-"))

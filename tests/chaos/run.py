@@ -14,7 +14,11 @@ from tests.e2e.stack import Stack
 from tests.standins.llm import MODEL
 
 # Sweepers look often here, as nobody wants to wait an hour for what they would remove.
-SWEEPS = {"SLUICE_ORPHAN_SWEEP_S": "5", "SLUICE_ORPHAN_AGE_S": "20"}
+SWEEPS = {
+    "SLUICE_ORPHAN_SWEEP_S": "5",
+    "SLUICE_ORPHAN_AGE_S": "20",
+    "SLUICE_STALE_SWEEP_S": "5",
+}
 AUDIT_PATIENCE_S = 90.0
 
 

@@ -3,12 +3,14 @@
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Sequence
 from contextlib import asynccontextmanager, suppress
+from pathlib import Path
 from typing import TypeVar
 
 from libs.eventbus import Consumer, KafkaConnection, Listener, Policies, Subscriptions
 from libs.eventbus.offsets import KafkaOffsets
 from libs.eventbus.publisher import KafkaPublisher, Publisher
 from libs.eventbus.reconciler import Reconciler, WorkSource
+from libs.kernel import PermanentError
 from libs.service.health import Health
 from libs.service.housekeeping import Housekeeper, HousekeepingPolicy
 from libs.service.http import serve_http
@@ -135,7 +137,7 @@ async def open_platform(settings: PlatformSettings, service: str) -> AsyncIterat
     few seconds first, so that a root may use it right away. At the end of the block: outbox rows
     are sent, background work ends, connections close.
     """
-    settings.home.mkdir(parents=True, exist_ok=True)
+    _make_folder(settings.home)
     db = open_database(settings.sql_url)
     kafka = KafkaPublisher(settings.kafka_bootstrap, idempotence=settings.kafka_idempotence)
     housekeeper = Housekeeper(
@@ -162,3 +164,11 @@ async def open_platform(settings: PlatformSettings, service: str) -> AsyncIterat
         raise
     finally:
         await upkeep.close()
+
+
+def _make_folder(home: Path) -> None:
+    try:
+        home.mkdir(parents=True, exist_ok=True)
+    except OSError as exc:
+        detail = f"cannot make {home.absolute()} ({exc.strerror}): make room, or set SLUICE_HOME"
+        raise PermanentError("no-data-folder", detail) from exc

@@ -13,12 +13,17 @@ _NOT_WRITABLE = frozenset({errno.EROFS, errno.EACCES, errno.EPERM, errno.EIO})
 _TEXTS = {os.strerror(number): number for number in (errno.ENOSPC, errno.EDQUOT, errno.EROFS)}
 
 
+def disk_error(exc: BaseException, what: str) -> DiskError | None:
+    """The DiskError that a failed read or write of `what` is; None: the disk is not why."""
+    number = exc.errno if isinstance(exc, OSError) else None
+    if number in _FULL or number in _NOT_WRITABLE:
+        return DiskError(_said(exc, what), full=number in _FULL)
+    return None
+
+
 def file_error(exc: OSError, what: str) -> TransientError:
     """What a failed read or write of `what` is to the platform: a DiskError if the disk is why."""
-    text = f"{what}: {exc.strerror or exc}"
-    if exc.errno in _FULL or exc.errno in _NOT_WRITABLE:
-        return DiskError(text, full=exc.errno in _FULL)
-    return TransientError(text)
+    return disk_error(exc, what) or TransientError(_said(exc, what))
 
 
 def error_in_words(text: str) -> TransientError:
@@ -27,6 +32,10 @@ def error_in_words(text: str) -> TransientError:
         if words in text:
             return DiskError(text, full=number in _FULL)
     return TransientError(text)
+
+
+def _said(exc: BaseException, what: str) -> str:
+    return f"{what}: {getattr(exc, 'strerror', None) or exc}"
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,6 +11,8 @@ from services.local.settings import LocalSettings
 from services.local.stack import needed_ports
 from services.local.supervisor import Supervisor
 
+NOT_STARTED = 3  # as every `sluice` command ends that finds no platform
+
 
 def run() -> int:
     """Start the stack and block until it is stopped; returns the exit code."""
@@ -25,7 +27,7 @@ def run() -> int:
         return 2
     except (HomeError, PortBusyError) as exc:
         console.error(str(exc))
-        return 1
+        return NOT_STARTED
     with lock:
         Supervisor(settings, console).run()
     return 0

@@ -3,6 +3,7 @@
 import os
 import signal
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -75,5 +76,6 @@ def sweep_group(pid: int) -> None:
 
 
 def _rotate(log_file: Path) -> None:
-    if log_file.exists() and log_file.stat().st_size > MAX_LOG_BYTES:
-        log_file.replace(log_file.with_suffix(".log.1"))
+    with suppress(OSError):  # a disk that cannot do it must not keep the process from starting
+        if log_file.exists() and log_file.stat().st_size > MAX_LOG_BYTES:
+            log_file.replace(log_file.with_suffix(".log.1"))

@@ -26,11 +26,10 @@ def broker_command(port: int) -> list[str]:
 
 def serve_milvus(directory: Path, port: int) -> None:
     """Run the Milvus Lite server on loopback until SIGTERM, then close its files."""
-    from milvus_lite.adapter.grpc.server import run_server
+    from services.local.vector_server import serve  # heavy: not before it is needed
 
     signal.signal(signal.SIGTERM, _interrupt)
-    directory.mkdir(parents=True, exist_ok=True)
-    run_server(str(directory), host="127.0.0.1", port=port)
+    serve(directory, port)
 
 
 def resident_mb(pid: int) -> float:

@@ -2,8 +2,11 @@
 
 import fcntl
 import os
+from contextlib import suppress
 from pathlib import Path
 from typing import TextIO
+
+from libs.storage.room import disk_error
 
 
 class HomeError(Exception):
@@ -20,10 +23,7 @@ def claim(home: Path) -> TextIO:
         (home / "logs").mkdir(exist_ok=True, mode=0o700)
         lock = (home / "lock").open("a+")
     except OSError as exc:
-        raise HomeError(
-            f"cannot use the data folder {home} ({exc.strerror}): set SLUICE_HOME to a folder "
-            "that can be written"
-        ) from exc
+        raise _unusable(home, exc) from exc
     try:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError as exc:
@@ -34,7 +34,17 @@ def claim(home: Path) -> TextIO:
             f"{home} is in use by a running stack (pid {owner}): stop it, or set SLUICE_HOME and "
             "the ports to run a second one"
         ) from exc
-    lock.truncate(0)
-    lock.write(f"{os.getpid()}\n")
-    lock.flush()
+    with suppress(OSError):  # a full disk: the lock counts, the pid is only for people
+        os.ftruncate(lock.fileno(), 0)
+        os.write(lock.fileno(), f"{os.getpid()}\n".encode())
     return lock
+
+
+def _unusable(home: Path, exc: OSError) -> HomeError:
+    why = f"cannot use the data folder {home.absolute()} ({exc.strerror})"
+    error = disk_error(exc, str(home))
+    if error is not None and error.full:
+        return HomeError(
+            f"{why}: free some space on its disk, or set SLUICE_HOME to another folder"
+        )
+    return HomeError(f"{why}: make it writable, or set SLUICE_HOME to a folder that can be written")

@@ -1,6 +1,7 @@
 """The end of a service's log, shortened for a person."""
 
 import json
+import os
 from pathlib import Path
 
 from libs.kernel import printable
@@ -11,11 +12,12 @@ MAX_LINE = 200
 
 def last_log_lines(log_file: Path, count: int = 6) -> list[str]:
     """The newest lines that are not blank; a structured one becomes its event and its cause."""
-    if not log_file.exists():
+    try:
+        with log_file.open("rb") as log:
+            log.seek(max(0, os.fstat(log.fileno()).st_size - TAIL_BYTES))
+            text = log.read().decode(errors="replace")
+    except OSError:
         return []
-    with log_file.open("rb") as log:
-        log.seek(max(0, log_file.stat().st_size - TAIL_BYTES))
-        text = log.read().decode(errors="replace")
     lines = [line for line in text.split("\n") if line.strip()][-count:]
     return [_shortened(line) for line in lines]
 

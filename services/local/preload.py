@@ -16,7 +16,7 @@ SERVICES: dict[str, str] = {
     "memory-compactor": "services.memory_compactor.__main__",
     "gateway": "services.gateway.__main__",
 }
-HEAVY = ("milvus_lite.adapter.grpc.server",)
+HEAVY = ("services.local.vector_server",)
 
 
 def preload(modules: tuple[str, ...] = HEAVY) -> None:

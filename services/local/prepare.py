@@ -5,8 +5,10 @@ Safe to repeat; runs again whenever the embedded broker came back empty.
 
 import asyncio
 import os
+from pathlib import Path
 
 from libs.eventbus.preparation import prepare_broker
+from libs.storage.room import file_error
 from libs.storage.sql import Database, api_keys, open_database
 from services.local.settings import LocalSettings
 
@@ -39,10 +41,18 @@ async def make_api_key(db: Database, settings: LocalSettings) -> None:
         async with db.reading() as sql:
             if await api_keys.authenticate(sql, file.read_text().strip()) is not None:
                 return
+    made = file.with_suffix(".new")
     async with db.work() as sql:
         key = await api_keys.create(sql, LOCAL_TENANT, role="admin", name="local")
-    made = file.with_suffix(".new")
-    descriptor = os.open(made, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
-    with os.fdopen(descriptor, "w") as target:
-        target.write(f"{key.clear}\n")
+        _write(made, key.clear)  # before the commit: no key is made that cannot be kept
     made.replace(file)
+
+
+def _write(file: Path, key: str) -> None:
+    """Raises: TransientError, DiskError."""
+    try:
+        descriptor = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+        with os.fdopen(descriptor, "w") as target:
+            target.write(f"{key}\n")
+    except OSError as exc:
+        raise file_error(exc, str(file)) from exc

@@ -13,6 +13,7 @@ import threading
 import time
 import traceback
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from pathlib import Path
 
 from setproctitle import setproctitle
@@ -55,7 +56,7 @@ def fork_python(name: str, target: Callable[[], None], log_file: Path, watch: Pa
     except SystemExit as exc:
         code = exc.code if isinstance(exc.code, int) else int(exc.code is not None)
     except BaseException:  # noqa: BLE001 - the last frame of the process
-        traceback.print_exc()
+        _print_trace()
     finally:
         _flush()
         os._exit(code)
@@ -72,7 +73,7 @@ def fork_exec(name: str, command: Sequence[str], log_file: Path) -> int:
         _become_child(name, log_file, supervisor, signal.SIGKILL)
         os.execv(command[0], [f"sluice: {name}", *command[1:]])  # noqa: S606 - no shell wanted
     except BaseException:  # noqa: BLE001 - the last frame of the process
-        traceback.print_exc()
+        _print_trace()
     finally:
         _flush()
         os._exit(127)
@@ -85,11 +86,11 @@ def _become_child(name: str, log_file: Path, supervisor: int, on_orphan: signal.
         os._exit(1)
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGCHLD):
         signal.signal(number, signal.SIG_DFL)
-    output = os.open(log_file, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
-    nothing = os.open(os.devnull, os.O_RDONLY)
-    os.dup2(nothing, 0)
-    os.dup2(output, 1)
-    os.dup2(output, 2)
+    os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
+    with suppress(OSError):  # no log can be made: what it says goes where the supervisor's goes
+        output = os.open(log_file, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+        os.dup2(output, 1)
+        os.dup2(output, 2)
     setproctitle(f"sluice: {name}")
 
 
@@ -98,6 +99,13 @@ def _die_with_parent(number: signal.Signals) -> None:
         ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_PDEATHSIG, int(number), 0, 0, 0)
 
 
+def _print_trace() -> None:
+    with suppress(OSError, ValueError):
+        traceback.print_exc()
+
+
 def _flush() -> None:
-    sys.stdout.flush()
-    sys.stderr.flush()
+    """Never raises: a child that cannot write its log must still reach its own end."""
+    for stream in (sys.stdout, sys.stderr):
+        with suppress(OSError, ValueError):
+            stream.flush()

@@ -35,7 +35,7 @@ class DocumentParser(Protocol):
 
     Cancelling a call stops its work at once.
     Raises: PermanentError with the reason why this file has no searchable text; TransientError
-    when the parser itself cannot work now.
+    when the parser itself cannot work now, DiskError where it has no room to.
     """
 
     async def parse(self, source: AsyncIterator[bytes], request: ParseRequest) -> Parsed: ...

@@ -2,8 +2,9 @@
 
 A line of JSON in (`source`, `name`, `media_type`, `max_chars`, `out`), a line of JSON out:
 `{"parsed": {counts}}` with `document.json` and `text.txt` in the folder `out`, or
-`{"refused": [reason, detail]}`, or `{"bug": traceback}`. Ends when its input ends or its
-parent dies; the parent watches its memory and its time.
+`{"refused": [reason, detail]}`, or `{"disk": [text, full]}` where the folder cannot be written, or
+`{"bug": traceback}`. Ends when its input ends or its parent dies; the parent watches its memory and
+its time.
 """
 
 import ctypes
@@ -16,7 +17,8 @@ import traceback
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from libs.kernel import PermanentError
+from libs.kernel import DiskError, PermanentError
+from libs.storage.room import disk_error
 
 DOCUMENT_FILE = "document.json"
 TEXT_FILE = "text.txt"
@@ -66,7 +68,11 @@ def _answer(task: dict[str, Any], tika: Any) -> dict[str, Any]:
         return {"refused": [exc.reason, exc.detail]}
     except MemoryError:
         return {"refused": ["out-of-memory", ""]}
-    except Exception:  # noqa: BLE001 - reported to the parent, which raises it there
+    except DiskError as exc:
+        return {"disk": [str(exc), exc.full]}
+    except Exception as exc:  # noqa: BLE001 - reported to the parent, which raises it there
+        if error := disk_error(exc, task["out"]):
+            return {"disk": [str(error), error.full]}
         return {"bug": traceback.format_exc()[-4000:]}
     return {
         "parsed": {

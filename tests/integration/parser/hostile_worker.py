@@ -32,6 +32,10 @@ def main() -> None:
                     answer({"refused": ["out-of-memory", ""]})
                 else:
                     succeed(task)
+            case "no-room":
+                answer({"disk": ["/scratch: No space left on device", True]})
+            case "damaged":
+                answer({"refused": ["corrupt", ""]})
             case "bug":
                 answer({"bug": "ZeroDivisionError: somewhere"})
             case "garbage":

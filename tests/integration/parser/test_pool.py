@@ -1,21 +1,27 @@
 """A hostile file kills its child only, in time, and is refused with a reason."""
 
 import asyncio
+import errno
+import io
 import os
 import signal
 import subprocess
 import sys
 import tempfile
-from collections.abc import AsyncIterator
+import zipfile
+from collections.abc import AsyncIterator, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import psutil
 import pytest
 
-from libs.kernel import PermanentError
+from libs.kernel import DiskError, PermanentError
+from libs.storage.room import Room
 from services.ingest.parser.adapters.child import Limits
 from services.ingest.parser.adapters.pool import ParserPool, open_pool
 from services.ingest.parser.ports import Parsed, ParseRequest
+from tests.small_disk import MB, small_disk
 from tests.waiting import until
 
 HOSTILE = "tests.integration.parser.hostile_worker"
@@ -151,3 +157,77 @@ async def test_children_die_with_their_parent() -> None:
     parent.kill()
     parent.wait()
     await until(lambda: gone(child_pid))
+
+
+async def test_a_child_without_room_does_not_blame_the_file(pool: ParserPool) -> None:
+    with pytest.raises(DiskError, match="No space left") as caught:
+        await parse(pool, "no-room")
+    assert caught.value.full
+    assert await parse(pool, "good")
+
+
+async def test_without_room_a_refusal_proves_nothing(
+    pool: ParserPool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with monkeypatch.context() as patched:
+        patched.setattr(Room, "lack", lambda _room, _wanted_bytes: DiskError("no room"))
+        with pytest.raises(DiskError):
+            await parse(pool, "damaged")
+    with pytest.raises(PermanentError, match="corrupt"):
+        await parse(pool, "damaged")
+
+
+async def test_a_temporary_folder_without_room_is_named_with_its_setting(
+    pool: ParserPool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(**_: object) -> str:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    with monkeypatch.context() as patched:
+        patched.setattr(tempfile, "mkdtemp", lambda *_: full())
+        with pytest.raises(DiskError, match="TMPDIR"):
+            await parse(pool, "good")
+    assert await parse(pool, "good")
+
+
+LONG_TEXT = ("So much text. " * 300_000).encode()
+
+
+def _zipped() -> bytes:
+    made = io.BytesIO()
+    with zipfile.ZipFile(made, "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("short.txt", "A word.")
+        archive.writestr("long.txt", LONG_TEXT)
+    return made.getvalue()
+
+
+@pytest.mark.parametrize(
+    ("name", "data", "leave_bytes"),
+    [
+        pytest.param("a.txt", LONG_TEXT, MB, id="the upload's copy does not fit"),
+        pytest.param("a.txt", LONG_TEXT, 5 * MB, id="what is read from it does not fit"),
+        pytest.param("a.zip", _zipped(), 2 * MB, id="what is packed in it does not fit"),
+    ],
+)
+async def test_a_file_that_finds_no_room_beside_it_is_read_when_there_is(
+    tmp_path: Path, name: str, data: bytes, leave_bytes: int
+) -> None:
+    request = ParseRequest(name, "", len(data))
+    with small_disk(tmp_path / "scratch", size_mb=40) as disk, _scratch_in(disk.folder):
+        async with open_pool(1, Limits(niceness=0)) as pool:
+            disk.fill(leave_bytes=leave_bytes)
+            with pytest.raises(DiskError):
+                await pool.parse(blocks(data), request)
+            disk.make_room()
+            parsed = await pool.parse(blocks(data), request)
+            assert parsed.char_count > 4_000_000
+            assert parsed.warning_count == 0
+
+
+@contextmanager
+def _scratch_in(folder: Path) -> Iterator[None]:
+    before, tempfile.tempdir = tempfile.tempdir, str(folder)
+    try:
+        yield
+    finally:
+        tempfile.tempdir = before

@@ -9,7 +9,8 @@ from typing import Any
 import structlog
 
 from libs.documents.serialise import DocumentFiles
-from libs.kernel import PermanentError, TransientError
+from libs.kernel import DiskError, PermanentError, TransientError
+from libs.storage.room import Room
 from services.ingest.parser.adapters.child import (
     WORKER,
     Child,
@@ -24,6 +25,9 @@ from services.ingest.parser.ports import Parsed, ParseRequest
 from services.ingest.parser.worker import DOCUMENT_FILE, TEXT_FILE
 
 log = structlog.get_logger(__name__)
+
+# With less room than this, or than twice the file, a refusal proves nothing, a warning neither.
+_SPARE_BYTES = 16_000_000
 
 
 class ParserPool:
@@ -53,8 +57,18 @@ class ParserPool:
                     "max_chars": self._limits.max_chars,
                     "out": str(folder),
                 }
-                answer = await self._answer(task, path.stat().st_size)
-                return await asyncio.to_thread(_parsed, answer, folder)
+                size_bytes = path.stat().st_size
+                # Native code blames the file for what it could not unpack beside it.
+                try:
+                    answer = await self._answer(task, size_bytes)
+                    parsed = await asyncio.to_thread(_parsed, answer, folder)
+                except PermanentError as exc:
+                    if lack := Room(folder).lack(max(_SPARE_BYTES, 2 * size_bytes)):
+                        raise lack from exc
+                    raise
+                if parsed.warning_count:
+                    Room(folder).check(_SPARE_BYTES)
+                return parsed
 
     async def close(self) -> None:
         """Kill every child. Calls still running fail."""
@@ -122,6 +136,9 @@ def _parsed(answer: dict[str, Any], folder: Path) -> Parsed:
     if "refused" in answer:
         reason, detail = answer["refused"]
         raise PermanentError(reason, detail) if detail else refusal(reason)
+    if "disk" in answer:
+        text, full = answer["disk"]
+        raise DiskError(text, full=full)
     if "bug" in answer:
         raise RuntimeError(answer["bug"])
     files = DocumentFiles((folder / DOCUMENT_FILE).read_bytes(), (folder / TEXT_FILE).read_bytes())
@@ -129,9 +146,6 @@ def _parsed(answer: dict[str, Any], folder: Path) -> Parsed:
 
 
 async def _save(source: AsyncIterator[bytes], path: Path) -> None:
-    try:
-        with path.open("wb") as file:
-            async for chunk in source:
-                await asyncio.to_thread(file.write, chunk)
-    except OSError as exc:
-        raise TransientError(f"no room to unpack the upload: {exc.strerror}") from exc
+    with path.open("wb") as file:
+        async for chunk in source:
+            await asyncio.to_thread(file.write, chunk)

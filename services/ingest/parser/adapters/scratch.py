@@ -9,14 +9,23 @@ from pathlib import Path
 
 import psutil
 
+from libs.storage.room import file_error
+
 _PREFIX = "sluice-parse-"
 
 
 @contextmanager
 def scratch_folder(root: Path | None = None) -> Iterator[Path]:
-    """An empty folder (below the system's temporary folder unless `root` says where)."""
-    with tempfile.TemporaryDirectory(prefix=f"{_PREFIX}{os.getpid()}-", dir=root) as folder:
-        yield Path(folder)
+    """An empty folder (below the system's temporary folder unless `root` says where).
+
+    Raises: DiskError, also for what the block cannot write: nothing else is stored there.
+    """
+    try:
+        with tempfile.TemporaryDirectory(prefix=f"{_PREFIX}{os.getpid()}-", dir=root) as folder:
+            yield Path(folder)
+    except OSError as exc:
+        where = root or tempfile.gettempdir()
+        raise file_error(exc, f"temporary folder {where} (TMPDIR chooses another)") from exc
 
 
 def sweep_scratch(root: Path | None = None) -> int:

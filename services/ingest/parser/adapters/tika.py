@@ -19,6 +19,7 @@ from libs.documents.headings import promote_headings
 from libs.documents.model import BlockKind, ParsedDocument
 from libs.documents.reflow import reflow
 from libs.documents.xhtml import TooDeepError, TooManyPagesError, XhtmlTarget, read_xhtml
+from libs.storage.room import disk_error
 from services.ingest.parser.domain.ooxml import is_strict, write_transitional
 from services.ingest.parser.domain.refusals import refusal
 from services.ingest.parser.domain.slides import slide_order, slides_as_pages
@@ -72,7 +73,7 @@ def _convert(path: Path, common: Path) -> None:
     try:
         write_transitional(path, common)
     except (zipfile.BadZipFile, OSError, NotImplementedError) as exc:
-        raise refusal("corrupt") from exc
+        raise disk_error(exc, str(common)) or refusal("corrupt") from exc
     except ValueError as exc:
         raise refusal("too-large") from exc
 

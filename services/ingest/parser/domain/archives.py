@@ -22,6 +22,7 @@ from libs.documents.builder import BlockBuilder, TooLongError
 from libs.documents.encodings import decode_text
 from libs.documents.model import BlockKind, ParsedDocument
 from libs.kernel import PermanentError
+from libs.storage.room import disk_error
 from services.ingest.parser.domain.refusals import refusal
 from services.ingest.parser.domain.sniffing import safe_suffix
 from services.ingest.parser.domain.unpacking import MAX_RATIO, MAX_UNPACKED_BYTES
@@ -69,7 +70,7 @@ def read_archive(
 
     A file that cannot be read is named in the warnings. Raises: PermanentError `too-deep`,
     `too-many-files`, `decompression-bomb`, `too-large`, `corrupt`; when no file inside can be
-    read, the commonest reason of theirs.
+    read, the commonest reason of theirs. DiskError: there is no room to unpack it.
     """
     if budget.depth >= MAX_DEPTH:
         raise refusal("too-deep")
@@ -83,6 +84,8 @@ def read_archive(
                     raise refusal("too-many-files")
                 contents.add(member, Path(folder), read, budget)
     except _DAMAGED as exc:
+        if error := disk_error(exc, str(path.parent)):
+            raise error from exc
         if not contents.builder.blocks:
             raise refusal("corrupt") from exc
         contents.warnings.append("the archive is damaged or cut off: files may be missing")
@@ -158,7 +161,7 @@ def _unpack(source: IO[bytes], target: Path, budget: Budget) -> None:
                     raise refusal("decompression-bomb")
                 file.write(block)
     except _DAMAGED as exc:
-        raise refusal("corrupt") from exc
+        raise disk_error(exc, str(target)) or refusal("corrupt") from exc
 
 
 def _members(path: Path, name: str) -> Iterator[_Member]:

@@ -1,4 +1,8 @@
+import errno
+import os
 from pathlib import Path
+
+import pytest
 
 from services.local.child import (
     FIRST_DELAY_S,
@@ -35,3 +39,17 @@ def test_nothing_starts_before_its_backoff_is_over(tmp_path: Path) -> None:
     assert child.pid is None
     assert child.start_if_due(10.0 + FIRST_DELAY_S)
     assert child.restarts == 1
+
+
+def test_a_log_that_cannot_be_moved_aside_keeps_nothing_from_starting(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def replace(*_: object) -> None:
+        raise OSError(errno.EROFS, os.strerror(errno.EROFS))
+
+    child = make_child(tmp_path)
+    child.log_file.write_bytes(b"x")
+    monkeypatch.setattr("services.local.child.MAX_LOG_BYTES", 0)
+    monkeypatch.setattr(Path, "replace", replace)
+    child.start(0.0)
+    assert child.pid is not None

@@ -1,8 +1,11 @@
+import errno
+import os
 from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
 
+from libs.kernel import DiskError
 from libs.storage.sql import Database, api_keys, open_database
 from services.local.prepare import LOCAL_TENANT, make_api_key
 from services.local.settings import LocalSettings
@@ -40,5 +43,22 @@ async def test_a_key_that_the_database_does_not_know_is_replaced(
 ) -> None:
     settings = LocalSettings(home=tmp_path)
     settings.api_key_file.write_text("slk_of-another-database\n")
+    await make_api_key(db, settings)
+    assert await tenant_of_the_file(db, settings) == LOCAL_TENANT
+
+
+async def test_without_room_for_the_file_no_key_is_made(
+    db: Database, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*_: object) -> int:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    settings = LocalSettings(home=tmp_path)
+    with monkeypatch.context() as patched:
+        patched.setattr(os, "open", full)
+        with pytest.raises(DiskError):
+            await make_api_key(db, settings)
+    async with db.reading() as sql:
+        assert await api_keys.listing(sql, LOCAL_TENANT) == []
     await make_api_key(db, settings)
     assert await tenant_of_the_file(db, settings) == LOCAL_TENANT

@@ -87,3 +87,37 @@ print(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]))
     )
     assert result.stdout.strip() == "1"
     assert "RuntimeError: no such thing" in log.read_text()
+
+
+WITHOUT_LOG = """
+import os, sys
+from pathlib import Path
+from services.local.spawning import ParentWatch, fork_exec, fork_python
+
+def work():
+    print("worked", flush=True)
+    sys.stdout = open("/dev/full", "w")
+    print("what no disk takes")
+
+watch = ParentWatch()
+log = Path(sys.argv[1]) / "no such folder" / "log"
+for pid in (
+    fork_python("worker", work, log, watch),
+    fork_exec("program", ["/bin/echo", "ran"], log),
+):
+    print(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]), flush=True)
+"""
+
+
+def test_a_child_without_a_log_works_says_it_to_the_supervisors_and_ends_as_itself(
+    tmp_path: Path,
+) -> None:
+    ended = subprocess.run(
+        [sys.executable, "-c", WITHOUT_LOG, str(tmp_path)],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=60,
+    )
+    said = sorted(ended.stdout.split())
+    assert (said, ended.returncode) == (["0", "0", "ran", "worked"], 0), ended.stderr

@@ -1,11 +1,19 @@
 """What can be wrong before anything starts is named, with what to set."""
 
+import errno
+import io
 import os
 import socket
+import subprocess
+import sys
+from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 import pytest
+from rich.console import Console
 
+from services.local.console import StackConsole
 from services.local.home import HomeError, claim
 from services.local.ports import NeededPort, PortBusyError, check_free
 from services.local.preload import SERVICES
@@ -40,6 +48,71 @@ def test_a_data_folder_that_is_a_file_is_refused(tmp_path: Path) -> None:
     file.write_text("")
     with pytest.raises(HomeError, match="set SLUICE_HOME"):
         claim(file)
+
+
+@pytest.mark.parametrize(
+    ("number", "advice"),
+    [(errno.ENOSPC, "free some space"), (errno.EROFS, "make it writable")],
+)
+def test_a_data_folder_that_cannot_be_written_is_named_with_what_to_do(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: int, advice: str
+) -> None:
+    def mkdir(*_: Any, **__: Any) -> None:
+        raise OSError(number, os.strerror(number))
+
+    home = tmp_path / "home"
+    monkeypatch.setattr(Path, "mkdir", mkdir)
+    with pytest.raises(HomeError) as caught:
+        claim(home)
+    for part in (str(home), advice, "SLUICE_HOME"):
+        assert part in str(caught.value)
+
+
+def test_a_stack_that_cannot_start_says_why_and_exits_with_3(tmp_path: Path) -> None:
+    file = tmp_path / "home"
+    file.write_text("")
+    ended = subprocess.run(
+        [sys.executable, "-m", "services.cli", "up"],
+        env={**os.environ, "SLUICE_HOME": str(file)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert ended.returncode == 3
+    assert f"cannot use the data folder {file}" in ended.stderr
+    assert "Traceback" not in ended.stderr
+
+
+def test_a_folder_that_became_full_is_still_claimed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    home = tmp_path / "home"
+    claim(home).close()
+
+    def write(_descriptor: int, _data: bytes) -> int:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    with monkeypatch.context() as patched:
+        patched.setattr(os, "write", write)
+        lock = claim(home)
+    with lock, pytest.raises(HomeError, match="in use"):
+        claim(home)
+
+
+def test_a_console_that_cannot_be_written_ends_nothing(tmp_path: Path) -> None:
+    full = Path("/dev/full").open("w")  # noqa: SIM115 - closing it fails as well
+    console = StackConsole(Console(file=full))
+    console.note("starting")
+    console.waiting(["ingest (disk)"])
+    console.failed("parser ended", tmp_path / "parser.log", ["why"])
+    with suppress(OSError):
+        full.close()
+
+
+def test_a_disk_that_is_waited_for_comes_with_what_to_do() -> None:
+    said = io.StringIO()
+    StackConsole(Console(file=said)).waiting(["ingest (disk)"])
+    assert "free some space" in said.getvalue()
 
 
 def test_a_configured_server_replaces_the_embedded_part(

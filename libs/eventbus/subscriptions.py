@@ -4,6 +4,8 @@ from collections.abc import Awaitable, Callable, Iterator
 from dataclasses import dataclass
 from typing import Any, Self, TypeVar
 
+from libs.observability import redacted
+
 E = TypeVar("E")
 
 MAX_DETAIL_CHARS = 4_000
@@ -19,9 +21,12 @@ class Failure:
     permanent: bool  # False: retries were used up or the handler has a bug
 
     def __post_init__(self) -> None:
-        # It travels in events and rows: what an exception says may be as large as its input.
-        if len(self.detail) > MAX_DETAIL_CHARS:
-            object.__setattr__(self, "detail", self.detail[: MAX_DETAIL_CHARS - 1] + "…")
+        # It travels in events and rows and is shown: what an exception says may be as large as its
+        # input, or name a server with its password.
+        detail = redacted(self.detail[: 2 * MAX_DETAIL_CHARS])
+        if len(detail) > MAX_DETAIL_CHARS:
+            detail = detail[: MAX_DETAIL_CHARS - 1] + "…"
+        object.__setattr__(self, "detail", detail)
 
 
 Handler = Callable[[E], Awaitable[None]]

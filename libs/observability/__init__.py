@@ -4,7 +4,12 @@ Metrics are used as `metrics.EVENTBUS_MESSAGES`, traces as `tracing.span(...)`.
 """
 
 from libs.observability import metrics, tracing
-from libs.observability.logging import MessageContext, configure_logging, message_context
+from libs.observability.logging import (
+    MessageContext,
+    configure_logging,
+    message_context,
+    redacted,
+)
 from libs.observability.service import service_name, set_service_name
 
 __all__ = [
@@ -12,6 +17,7 @@ __all__ = [
     "configure_logging",
     "message_context",
     "metrics",
+    "redacted",
     "service_name",
     "set_service_name",
     "tracing",

@@ -21,9 +21,12 @@ _SECRET_KEY = re.compile(
     r"(?i)(^|[_-])(api[_-]?key|authorization|cookie|password|passwd|secret|credentials?|token)$"
 )
 _SECRET_TEXT = re.compile(
-    r"(?i)(?P<kept>\b(?:bearer|basic)\s+|://[^\s/:@]*:|\b(?:api[_-]?key|password|secret|token)=)"
+    r"(?i)(?P<kept>\b(?:bearer|basic)\s+"
+    r"|\b(?:api[_-]?key|passwd|password|secret|token)[\"']?\s*[=:]\s*[\"']?(?!bearer|basic))"
     r"[^\s@&'\",;]+"
 )
+_SECRET_IN_URL = re.compile(r"(?P<kept>://[^\s/:@]{0,64}:)\S{1,256}(?=@)")
+_KEY = re.compile(r"\b(?:slk_|sk-)[\w-]{8,}")  # ours, and those of most model servers
 MAX_TEXT_CHARS = 16_000
 # What these report as an error, with its traceback, is raised as well and told in one line.
 _NOISY = {
@@ -155,6 +158,12 @@ def redact(_logger: WrappedLogger, _method: str, event: EventDict) -> EventDict:
     return {key: _clean(key, value) for key, value in event.items()}
 
 
+def redacted(text: str) -> str:
+    """The text without the secrets that can be told by how they stand there."""
+    text = _SECRET_IN_URL.sub(rf"\g<kept>{REDACTED}", text)
+    return _KEY.sub(REDACTED, _SECRET_TEXT.sub(rf"\g<kept>{REDACTED}", text))
+
+
 def _bounded(text: str) -> str:
     """Both ends of a text that is too long for a log line: a traceback's cause is at its end."""
     if len(text) <= MAX_TEXT_CHARS:
@@ -168,7 +177,7 @@ def _clean(key: object, value: Any) -> Any:
         return REDACTED
     if isinstance(value, str):
         value = _bounded(value)
-        return _SECRET_TEXT.sub(rf"\g<kept>{REDACTED}", value)
+        return redacted(value)
     if isinstance(value, bytes | bytearray):
         return f"{len(value)} bytes"
     if isinstance(value, Mapping):

@@ -3,12 +3,14 @@
 Each embedded part gives way to a real server when its setting is present.
 """
 
+from collections.abc import Iterable
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 from pydantic import Field, field_validator
 from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 
+from libs.observability import redacted
 from libs.storage.sql.retention import DAY_S, HOUR_S, Retention
 
 
@@ -57,6 +59,11 @@ class PlatformSettings(BaseSettings):
     # How often rows that are no longer kept are removed, jittered.
     housekeeping_s: float = Field(default=60.0, gt=0, validation_alias="SLUICE_HOUSEKEEPING_S")
     log_level: str = Field(default="INFO", validation_alias="SLUICE_LOG_LEVEL")
+
+    def __repr_args__(self) -> Iterable[tuple[str | None, Any]]:
+        """Without passwords in addresses, too."""
+        for name, value in super().__repr_args__():
+            yield name, redacted(value) if isinstance(value, str) else value
 
     @property
     def sql_url(self) -> str:

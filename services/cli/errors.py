@@ -2,6 +2,8 @@
 
 from enum import IntEnum
 
+from libs.observability import redacted
+
 
 class ExitCode(IntEnum):
     """What scripts can tell apart."""
@@ -18,7 +20,7 @@ class CliError(Exception):
     """A message for the person at the terminal, and the exit code."""
 
     def __init__(self, message: str, code: ExitCode) -> None:
-        super().__init__(message)
+        super().__init__(redacted(message))
         self.code = code
 
 

@@ -10,6 +10,65 @@ from libs.storage.ports import IndexRow, KeywordIndex, Vector, VectorIndex
 
 DIMENSION = 8
 AWKWARD = "a\"\\' or 1 == 1 中文"
+# Values that mean something to somebody on the way; each is to mean itself alone.
+HOSTILE = [
+    *(
+        "",
+        " ",
+        '"',
+        "'",
+        "`",
+        "\\",
+        '\\"',
+        "\\\\",
+        "\\'",
+        "{x}",
+        "{{x}}",
+        "$x",
+        "%",
+        "_",
+        "a%",
+        "a_b",
+        "a*b",
+    ),
+    *(
+        '" or tenant != "',
+        '"] or true or domain in ["',
+        "x' OR '1'='1",
+        "*:*",
+        "a AND b",
+        "tenant:t",
+    ),
+    *(
+        "\x00",
+        "a\x00b",
+        "a",
+        "\n",
+        "\r\n",
+        "\t",
+        "\x1b[31m",
+        "\x7f",
+        "\u2028",
+        "\\n",
+        "\\u0041",
+        "A",
+    ),
+    *(
+        "\\x41",
+        "\\101",
+        "🍜",
+        "👨\u200d👩",
+        "\u202eabc",
+        "\u200f",
+        "e\u0301",
+        "é",
+        "中文",
+        "𠮷",
+        "null",
+        "true",
+    ),
+    *("1", "--", "/*", "#", "../x", "x" * 60),
+]
 
 
 def unit_vector(*values: float) -> Vector:
@@ -70,6 +129,28 @@ class VectorIndexSuite:
         assert await listed(index, name, "t", "d1") == expected
         assert await listed(index, name, "u") == [("d1.1.c9", "d1", 1)]
         assert await listed(index, name, "nobody") == []
+
+    async def test_every_value_means_itself(self, index: VectorIndex, name: str) -> None:
+        rows = []
+        for at, value in enumerate(HOSTILE):
+            rows += [
+                self._row(f"t{at}", 1, tenant=value),
+                self._row(f"d{at}", 1, domain=value, tenant="domains"),
+                self._row(f"i{at}", 1, document_id=value, tenant="ids"),
+            ]
+        await index.upsert(name, rows)
+        query = unit_vector(1)
+        for at, value in enumerate(HOSTILE):
+            of_tenant = await index.search(name, value, query, 99)
+            of_domain = await index.search(name, "domains", query, 99, domains=[value])
+            found = [[hit.chunk_id for hit in hits] for hits in (of_tenant, of_domain)]
+            assert found == [[f"t{at}"], [f"d{at}"]], value
+            assert [entry[0] for entry in await listed(index, name, "ids", value)] == [f"i{at}"]
+            assert await index.count(name, "ids", value) == 1
+        await index.delete(name, "ids", '"')
+        await index.delete(name, '" or tenant != "', "d1")
+        assert await index.count(name, "ids") == len(HOSTILE) - 1
+        assert await index.count(name, "domains") == len(HOSTILE)
 
     async def test_the_limit_holds(self, index: VectorIndex, name: str) -> None:
         await index.upsert(name, [self._row(f"c{i}", 1, i / 100) for i in range(20)])
@@ -166,6 +247,30 @@ class KeywordIndexSuite:
         assert await listed(index, name, "t", "d1") == expected
         assert await listed(index, name, AWKWARD) == [("d1.1.c9", "d1", 1)]
         assert await listed(index, name, "nobody") == []
+
+    async def test_every_value_means_itself(self, index: KeywordIndex, name: str) -> None:
+        rows = []
+        for at, value in enumerate(HOSTILE):
+            rows += [
+                row(f"t{at}", "text", tenant=value),
+                row(f"d{at}", "text", domain=value, tenant="domains"),
+                row(f"i{at}", "text", document_id=value, tenant="ids"),
+                IndexRow(f"w{at}", "terms", "d1", 1, "", terms=[value]),
+            ]
+        await index.upsert(name, rows)
+        for at, value in enumerate(HOSTILE):
+            of_tenant = await index.search(name, value, ["text"], 99)
+            of_domain = await index.search(name, "domains", ["text"], 99, domains=[value])
+            of_term = await index.search(name, "terms", [value], 99)
+            found = [[hit.chunk_id for hit in hits] for hits in (of_tenant, of_domain, of_term)]
+            assert found == [[f"t{at}"], [f"d{at}"], [f"w{at}"]], value
+            assert [entry[0] for entry in await listed(index, name, "ids", value)] == [f"i{at}"]
+            assert await index.count(name, "ids", value) == 1
+            assert (await index.frequencies(name, "terms", [value])).rows == {value: 1}
+        await index.delete(name, "ids", "*:*")
+        await index.delete(name, "*:*", "d1")
+        assert await index.count(name, "ids") == len(HOSTILE) - 1
+        assert await index.count(name, "domains") == len(HOSTILE)
 
     async def test_no_terms_find_nothing(self, index: KeywordIndex, name: str) -> None:
         await index.upsert(name, [row("c", "text")])

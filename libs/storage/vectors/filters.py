@@ -1,7 +1,8 @@
 """Milvus filter expressions. Values are quoted here and nowhere else."""
 
-import json
 from collections.abc import Sequence
+
+_ESCAPES = str.maketrans({"\\": "\\\\", '"': '\\"', "\n": "\\n", "\r": "\\r"})
 
 
 def tenant_filter(tenant: str, *, domains: Sequence[str] = ()) -> str:
@@ -21,6 +22,13 @@ def document_filter(tenant: str, document_id: str, *, generations: range | None 
     return expression
 
 
+def rows_filter(tenant: str, document_id: str | None) -> str:
+    """Rows of one document, or of all the tenant's documents."""
+    return tenant_filter(tenant) if document_id is None else document_filter(tenant, document_id)
+
+
 def _quoted(value: str) -> str:
-    """A string literal; JSON's escapes of quotes and backslashes are Milvus' too."""
-    return json.dumps(value, ensure_ascii=False)
+    """A string literal. Milvus Lite knows no other escapes: every other character stays as it is,
+    NUL and escapes of terminals too; a full Milvus does as well.
+    """
+    return f'"{value.translate(_ESCAPES)}"'

@@ -19,7 +19,7 @@ from libs.storage.vectors.collection import (
     to_entry,
     to_hit,
 )
-from libs.storage.vectors.filters import document_filter, tenant_filter
+from libs.storage.vectors.filters import document_filter, rows_filter, tenant_filter
 from libs.storage.vectors.flushing import Flusher, FlushPolicy
 
 T = TypeVar("T")
@@ -121,7 +121,7 @@ class MilvusVectors:
         )
 
     async def count(self, name: str, tenant: str, document_id: str | None = None) -> int:
-        rows = document_filter(tenant, document_id) if document_id else tenant_filter(tenant)
+        rows = rows_filter(tenant, document_id)
 
         def count(client: MilvusClient) -> Any:
             return client.query(
@@ -137,7 +137,7 @@ class MilvusVectors:
     async def entries(
         self, name: str, tenant: str, document_id: str | None = None
     ) -> AsyncIterator[list[IndexEntry]]:
-        rows = document_filter(tenant, document_id) if document_id else tenant_filter(tenant)
+        rows = rows_filter(tenant, document_id)
 
         def begin(client: MilvusClient) -> Any:
             return client.query_iterator(

@@ -76,3 +76,18 @@ def test_what_is_no_platform_and_no_setting_is_named(
     monkeypatch.setenv("SLUICE_PORT", "eighty")
     result = CliRunner().invoke(app, ["search", "x"])
     assert (result.exit_code, "SLUICE_PORT" in result.stderr) == (2, True)
+
+
+def test_no_diagnostic_shows_a_password_or_a_key(
+    platform: type[ScriptedPlatform], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SLUICE_API_KEY", "slk_s3cret-s3cret")
+    monkeypatch.setenv("SLUICE_URL", "http://me:s3cret@127.0.0.1:9")
+    said = CliRunner().invoke(app, ["search", "x"])
+    assert (said.exit_code, "127.0.0.1:9" in said.stderr) == (3, True)
+    monkeypatch.delenv("SLUICE_URL")
+    platform.answers = {"POST /v1/search": (401, b'{"detail": "No key slk_s3cret-s3cret."}')}
+    refused = CliRunner().invoke(app, ["search", "x"])
+    assert refused.exit_code == 4
+    for result in (said, refused):
+        assert "s3cret" not in result.output + str(result.exception)

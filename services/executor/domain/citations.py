@@ -59,6 +59,14 @@ class CitationFilter:
         return space + "".join(f"[{number}]" for number in dict.fromkeys(known))
 
 
+def unmarked(text: str) -> str:
+    """A text of others in which nothing reads as a citation of ours: `[2]` becomes `(2)`.
+
+    Papers number their own references so, and who writes a document could cite what he likes.
+    """
+    return _MARKER.sub(lambda match: f"({match.group()[1:-1]})", text)
+
+
 def claims_of(answer: str, number: int) -> str:
     """The sentences of a finished answer that cite `[number]`, joined; '' when none does."""
     marker = f"[{number}]"

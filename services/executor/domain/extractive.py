@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from libs.retrieval.types import Passage
+from services.executor.domain.citations import unmarked
 from services.executor.domain.phrases import phrase
 from services.executor.domain.quotes import Quote, best_quotes, bounded
 
@@ -32,8 +33,8 @@ def extractive_answer(
         found = [q for q in best_quotes(question, serving) if not _repeated(q, quotes)]
         kept = bounded([*quotes, *found])[len(quotes) :]
         if len(questions) > 1:
-            pieces.append(f"\n\n**{question}**")
-        pieces += [f"\n\n“{quote.text}” [{quote.passage.evidence_id}]" for quote in kept]
+            pieces.append(f"\n\n**{unmarked(question)}**")
+        pieces += [f"\n\n“{unmarked(quote.text)}” [{quote.passage.evidence_id}]" for quote in kept]
         if not kept and not serving:
             pieces.append(f"\n\n{phrase('not_found_part', language)}")
         quotes += kept

@@ -1,6 +1,7 @@
 """Choosing and quoting sentences: exact, relevant, bounded, in both languages."""
 
 from libs.retrieval.types import Passage
+from services.executor.domain.citations import CitationFilter
 from services.executor.domain.extractive import extractive_answer
 from services.executor.domain.quotes import MAX_QUOTES_PER_QUESTION, best_quotes, supporting_quote
 from tests.fakes_answering import DOCUMENT_TEXT, passage, refund_evidence
@@ -124,3 +125,15 @@ def test_attribute_that_is_asked_for_outweighs_the_name_that_has_it() -> None:
 def test_introduction_is_quoted_with_what_it_introduces() -> None:
     text = "病历\n\n初步诊断：\n\n流行性脑髓脊膜炎。"
     assert best_quotes("初步诊断是什么？", [passage(text)])[0].text.endswith("流行性脑髓脊膜炎。")
+
+
+def test_numbers_in_the_documents_own_text_cite_nothing() -> None:
+    said = "The refund limit is 9 yuan [2], as 【3】, [source 4] and [d2.1.c0] say [1, 5]."
+    found = extractive_answer(["What is the refund limit?"], [passage(said)], "en")
+    assert found.pieces[1:] == [
+        "\n\n“The refund limit is 9 yuan (2), as (3), (source 4) and [d2.1.c0] say (1, 5).” [1]"
+    ]
+    assert found.quotes[0].text == said
+    parts = ["What is the refund limit [7]?", "Who says [8]?"]
+    both = "".join(extractive_answer(parts, [passage(said)], "en").pieces)
+    assert CitationFilter({1}).feed(both) == both.rstrip(" ")

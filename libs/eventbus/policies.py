@@ -44,7 +44,9 @@ class FlowPolicy:
     max_buffered_per_partition: int = 500  # fetched, not yet finished
     max_uncommitted_per_partition: int = 20_000  # fetched since the oldest unfinished one
     max_poll_records: int = 500
-    drain_timeout_s: float = 20.0
+    # With leaving the group and sending what was committed, an end must fit in the 25 s that the
+    # supervisor gives it, also while the broker is away.
+    drain_timeout_s: float = 10.0
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,7 +22,7 @@ from libs.storage.sql.workers import Worker, beat, leave
 log = structlog.get_logger(__name__)
 
 HEARTBEAT_S = 2.0
-DRAIN_S = 5.0
+DRAIN_S = 2.0  # the rest is swept by others
 UNPREPARED_PATIENCE_S = 5.0
 
 

@@ -45,10 +45,9 @@ async def grouped(
         if error is not None and not isinstance(error, StopAsyncIteration | _End):
             raise error
     finally:
-        stopped.cancel()
-        if not pending.done():
-            pending.cancel()
-            await asyncio.wait({pending})
+        for task in (stopped, pending):
+            task.cancel()
+        await asyncio.gather(stopped, pending, return_exceptions=True)
 
 
 class _End(Exception):  # noqa: N818 - a task cannot end with StopAsyncIteration

@@ -10,6 +10,7 @@ from libs.eventbus.backlog import KafkaBacklogs
 from libs.kernel import TransientError, stable_partition
 from libs.service.process import open_platform, serve_http
 from libs.service.process import run as run_process
+from libs.service.regularly import regularly
 from libs.service.search import SearchStack, open_search
 from libs.service.turn_journal import ReplyFanOut
 from libs.storage.sql import Database, active_index
@@ -17,10 +18,12 @@ from services.gateway.app import create_app
 from services.gateway.deps import Gateway
 from services.gateway.lag import LagReader, LagWatch
 from services.gateway.limits import RateLimit
+from services.gateway.patience import LOOK_EVERY_S, Patience
 from services.gateway.readiness import Readiness
 from services.gateway.recovery import UnfinishedTurns
 from services.gateway.replies import Replies
 from services.gateway.settings import GatewaySettings
+from services.gateway.stuck import StuckReader
 
 PROBE_TENANT = "sluice-probe"  # has no documents: that nothing is counted says that it works
 
@@ -62,11 +65,25 @@ async def main(settings: GatewaySettings) -> None:
             missing=readiness.missing,
             rate=RateLimit(settings.turn_rate),
         )
+        patience = Patience(
+            platform.db,
+            StuckReader(platform.db, backlogs),
+            announce,
+            give_up_after_s=settings.turn_patience_s,
+        )
         async with asyncio.TaskGroup() as tasks:
             background = [
                 tasks.create_task(platform.listen(TurnReply, replies.hear, partitions=[partition])),
                 tasks.create_task(platform.reconcile(UnfinishedTurns())),
                 tasks.create_task(replies.run()),
+                tasks.create_task(
+                    regularly(
+                        patience.look,
+                        "waiting turns",
+                        interval_s=LOOK_EVERY_S,
+                        stop=platform.stopping,
+                    )
+                ),
                 tasks.create_task(LagWatch(LagReader(platform.db, backlogs)).run()),
             ]
             app, port = create_app(gateway), settings.gateway_port

@@ -18,6 +18,8 @@ from services.gateway.ports import Search
 from services.gateway.replies import Replies
 from services.gateway.settings import GatewaySettings
 
+Announce = Callable[[TurnReply, int], Awaitable[None]]
+
 
 @dataclass(frozen=True, slots=True)
 class Gateway:
@@ -31,7 +33,7 @@ class Gateway:
     db: Database
     replies: Replies
     reply_partition: int
-    announce: Callable[[TurnReply, int], Awaitable[None]]
+    announce: Announce
     search: Search
     ingest: httpx.AsyncClient
     backlogs: Backlogs

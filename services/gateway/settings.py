@@ -17,6 +17,8 @@ class GatewaySettings(InteractiveSettings):
         default=None, ge=0, validation_alias="SLUICE_TURNS_PER_MINUTE"
     )
     heartbeat_s: float = Field(default=10.0, validation_alias="SLUICE_HEARTBEAT_S", le=15.0)
+    # A question that nobody makes progress with for so long ends with an error.
+    turn_patience_s: float = Field(default=600.0, ge=0, validation_alias="SLUICE_TURN_PATIENCE_S")
     # A client that takes nothing of its stream for so long is dropped; it may resume.
     send_timeout_s: float = Field(default=60.0, gt=0, validation_alias="SLUICE_SEND_TIMEOUT_S")
     # How long a JSON request waits for its answer before it is told where to look for it.

@@ -8,7 +8,7 @@ import structlog
 
 from libs.contracts import TurnRequested
 from libs.eventbus import Failure, Subscriptions
-from libs.kernel import ConflictError, NotFoundError
+from libs.kernel import ConflictError, NotFoundError, TransientError
 from libs.observability.metrics import PLANS
 from libs.service.turn_journal import FanOut, Step, TurnJournal
 from libs.storage.sql import Database
@@ -40,6 +40,8 @@ async def plan_turn(event: TurnRequested, deps: Deps) -> None:
     Safe to repeat: only a turn that is still `requested` gets a plan, in the unit of work that
     moves it to `planned`; whoever comes second changes nothing. A turn that waits for an earlier
     one of its conversation is left alone: the end of that one announces it again.
+
+    Raises: TransientError.
     """
     try:
         async with deps.db.reading() as sql:
@@ -57,6 +59,8 @@ async def plan_turn(event: TurnRequested, deps: Deps) -> None:
         async with journal.step() as step:
             await _store(step, event, turn["conversation_id"], decision)
     except ConflictError as exc:
+        if await _is_unplanned(event, deps):
+            raise TransientError("an event of the turn was written while it was planned") from exc
         log.info("plan_dropped", turn_id=event.turn_id, why=str(exc))
         return
     PLANS.labels(decision.plan.execution_mode.value, decision.by).inc()
@@ -78,6 +82,12 @@ async def turn_failed(event: TurnRequested, failure: Failure, deps: Deps) -> Non
             await step.finish(Outcome("failed", error=error))
     except (ConflictError, NotFoundError) as exc:
         log.info("failure_dropped", turn_id=event.turn_id, why=str(exc))
+
+
+async def _is_unplanned(event: TurnRequested, deps: Deps) -> bool:
+    async with deps.db.reading() as sql:
+        turn = await load_turn(sql, event.tenant, event.turn_id)
+    return bool(turn["state"] == "requested")
 
 
 async def _store(

@@ -12,8 +12,9 @@ const WORDS = {
     states: { uploaded: "waiting", parsed: "parsed", chunked: "chunked", indexed: "searchable", failed: "failed", cancelled: "cancelled", deleted: "deleted" },
     steps: {
       requested: "Waiting…", planned: "Planned", searching: "Searching the documents…", answering: "Writing…", restarted: "Starting again…",
-      "asking-back": "Asking back…", "quoting-documents": "The model is not available; quoting the documents…",
+      "asking-back": "Asking back…", "quoting-documents": "The model is not available; quoting the documents…", waiting: "Nobody works on it yet; still trying…",
     },
+    ends: { "no-answer-in-time": "No answer came within the time that a question may wait. Please ask again later." },
   },
   zh: {
     fresh: "新对话", key: "API 密钥", use: "使用", chat: "提问", send: "提问", stop: "停止", close: "关闭", more: "更多",
@@ -25,8 +26,9 @@ const WORDS = {
     states: { uploaded: "等待处理", parsed: "已解析", chunked: "已切分", indexed: "可检索", failed: "失败", cancelled: "已取消", deleted: "已删除" },
     steps: {
       requested: "等待中…", planned: "已规划", searching: "正在检索文档…", answering: "正在作答…", restarted: "重新开始…",
-      "asking-back": "正在反问…", "quoting-documents": "模型不可用，正在摘录文档…",
+      "asking-back": "正在反问…", "quoting-documents": "模型不可用，正在摘录文档…", waiting: "暂时无法处理，正在继续尝试…",
     },
+    ends: { "no-answer-in-time": "在允许的等待时间内没有得到回答，请稍后再问。" },
   },
 };
 const language = (navigator.language || "en").toLowerCase().startsWith("zh") ? "zh" : "en";
@@ -288,7 +290,10 @@ function turnView(question) {
     sources.replaceChildren(...[...citations.values()].sort((a, b) => a.n - b.n).map(source));
   };
   const handlers = {
-    status: (data) => { status.textContent = words.steps[data.status] ?? ""; },
+    status: (data) => {
+      const lacks = data.status === "waiting" && (data.for ?? []).join(", ");
+      status.textContent = lacks ? words.waiting + lacks : words.steps[data.status] ?? "";
+    },
     evidence: (data) => { for (const item of data.items ?? []) evidence.set(item.n, item); },
     delta: (data) => { text += data.text ?? ""; write(); },
     citation: (data) => { citations.set(data.n, data); list(); write(); },
@@ -316,7 +321,8 @@ function turnView(question) {
     },
     error: (data) => {
       badges.append(element("span", "badge bad", words.failed));
-      status.textContent = data.error?.detail || data.error?.reason || "";
+      const { reason, detail } = data.error ?? {};
+      status.textContent = words.ends[reason] || detail || reason || "";
     },
   };
   return {

@@ -1,13 +1,16 @@
 """A running turn hears of its cancellation, whatever the database went through."""
 
 import asyncio
+import gc
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import aclosing, asynccontextmanager
+from typing import Any
 
 from libs.kernel import TransientError
 from libs.storage.sql import Database, UnitOfWork
 from libs.storage.sql.turns import cancel
-from services.executor.cancellation import RunningTurns
+from services.executor.cancellation import RunningTurns, StopSignal
+from services.executor.streaming import grouped
 from tests.unit.services.executor.conversation import planned
 
 
@@ -36,3 +39,17 @@ async def test_a_cancellation_is_seen_after_sql_was_away(db: Database) -> None:
         async with db.work() as sql:  # no broadcast comes
             await cancel(sql, event.tenant, event.turn_id)
         await asyncio.wait_for(stop.wait(), 5)
+
+
+async def test_an_answer_left_at_its_last_piece_leaves_no_error_behind() -> None:
+    async def pieces() -> AsyncIterator[int]:
+        yield 1
+
+    lost: list[dict[str, Any]] = []
+    asyncio.get_running_loop().set_exception_handler(lambda _, context: lost.append(context))
+    async with aclosing(grouped(pieces(), StopSignal(), interval_s=60)) as groups:
+        assert await anext(groups) == [1]
+        for _ in range(5):
+            await asyncio.sleep(0)  # by now the pieces are known to have ended
+    gc.collect()
+    assert lost == []

@@ -202,3 +202,26 @@ async def test_turn_cancelled_while_it_is_planned_gets_no_plan(db: Database) -> 
     assert await platform.state(asked.turn_id) == "cancelled"
     assert await platform.events(asked.turn_id) == ["status", "done"]
     assert platform.bus.dead_letters == []
+
+
+async def test_an_event_written_by_another_while_a_turn_is_planned_costs_it_no_plan(
+    db: Database,
+) -> None:
+    class Interrupted(RulePlanner):
+        """While it thinks, somebody tells the user that the turn waits."""
+
+        interrupted = False
+
+        async def decide(self, situation: Situation, *, tenant: str, turn_id: str) -> Decision:
+            if not self.interrupted:
+                self.interrupted = True
+                async with db.work() as sql:
+                    await turns.append_events(sql, tenant, turn_id, [("status", {})])
+            return await super().decide(situation, tenant=tenant, turn_id=turn_id)
+
+    platform = Platform(db, Interrupted())
+    asked = await platform.ask("What is the refund limit?")
+    await platform.bus.deliver(asked)
+    await platform.bus.run_due()
+    assert await platform.state(asked.turn_id) == "planned"
+    assert await platform.events(asked.turn_id) == ["status", "status", "status", "plan"]

@@ -1,12 +1,13 @@
 """Tika's XHTML as blocks. Events only, no tree: memory is bounded by the text."""
 
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Sequence
 
 from lxml import etree
 
 from libs.documents.builder import BlockBuilder, TooLongError
 from libs.documents.model import BlockKind
+from libs.documents.recognised import RecognisedLine, add_recognised, join_chinese
 from libs.documents.tables import join_rows
 
 MAX_DEPTH = 500
@@ -16,6 +17,7 @@ _BREAKING = {"p", "div", "ul", "ol", "dl", "dt", "dd", "body", "blockquote", "se
 _IGNORED = {"head", "script", "style"}
 
 Attributes = dict[str | bytes, str | bytes]
+PictureReader = Callable[[str], Sequence[RecognisedLine]]
 
 
 class TooDeepError(ValueError):
@@ -31,11 +33,19 @@ class XhtmlTarget:
 
     Pages are `<div class="page">`. Names of embedded files count only when text follows them.
     `flowing`: line ends in the source mean nothing, as in HTML; only `<br>` ends a line.
+    `pictures` gives what stands on the picture with this address.
     """
 
-    def __init__(self, builder: BlockBuilder, *, flowing: bool = False) -> None:
+    def __init__(
+        self,
+        builder: BlockBuilder,
+        *,
+        flowing: bool = False,
+        pictures: PictureReader | None = None,
+    ) -> None:
         self._builder = builder
         self._flowing = flowing
+        self._pictures = pictures
         self._text: list[str] = []
         self._open: list[tuple[str, str]] = []  # (tag, class)
         self._rows: list[list[str]] | None = None
@@ -57,19 +67,29 @@ class XhtmlTarget:
             raise TooDeepError
         if name in _IGNORED:
             self._ignored += 1
+        elif name == "img":
+            self._add_picture(str(attrib.get("src", "")))
         elif name == "table":
             self._begin_table()
         elif self._table_depth:
             self._start_in_table(name)
         elif name == "br":
             self._text.append("\n")
-        elif name == "img":
-            self.image_count += 1
         elif name in _BREAKING or name in {"li", "pre"} or _HEADING.match(name):
             self._flush(self._kind_outside())
             self._in_pre += name == "pre"
             if name == "div":
                 self._begin_part(style)
+
+    def _add_picture(self, address: str) -> None:
+        lines = self._pictures(address) if self._pictures else ()
+        if not lines:
+            self.image_count += 1
+        elif self._table_depth:
+            self._text.append(join_chinese(" ".join(line.text for line in lines)))
+        else:
+            self._flush(self._kind_outside())
+            add_recognised(lines, self._builder)
 
     def _begin_part(self, style: str) -> None:
         if style == "page":
@@ -178,13 +198,17 @@ class XhtmlTarget:
 
 
 def read_xhtml(
-    pieces: Iterable[bytes], builder: BlockBuilder, *, flowing: bool = False
+    pieces: Iterable[bytes],
+    builder: BlockBuilder,
+    *,
+    flowing: bool = False,
+    pictures: PictureReader | None = None,
 ) -> XhtmlTarget:
     """Feed XHTML into the builder; returns the target with its counts.
 
     Raises: TooDeepError, `libs.documents.builder.TooLongError`.
     """
-    target = XhtmlTarget(builder, flowing=flowing)
+    target = XhtmlTarget(builder, flowing=flowing, pictures=pictures)
     parser = etree.XMLParser(
         target=target, recover=True, huge_tree=True, resolve_entities=False, no_network=True
     )

@@ -16,10 +16,15 @@ class ParserSettings(PlatformSettings):
         default=10_000_000, ge=1, validation_alias="SLUICE_PARSE_MAX_CHARS"
     )
 
+    ocr: bool = Field(default=True, validation_alias="SLUICE_OCR")
+    ocr_max_pages: int = Field(default=1000, ge=1, validation_alias="SLUICE_OCR_MAX_PAGES")
+
     @property
     def limits(self) -> Limits:
         return Limits(
             timeout_s=self.parse_timeout_s,
             max_rss_bytes=self.parse_memory_mb * 1_000_000,
             max_chars=self.parse_max_chars,
+            ocr=self.ocr,
+            max_pictures=self.ocr_max_pages,
         )

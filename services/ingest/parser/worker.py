@@ -1,10 +1,10 @@
 """The child process that reads hostile files: `python -m services.ingest.parser.worker`.
 
-A line of JSON in (`source`, `name`, `media_type`, `max_chars`, `out`), a line of JSON out:
-`{"parsed": {counts}}` with `document.json` and `text.txt` in the folder `out`, or
+A line of JSON in (`source`, `name`, `media_type`, `max_chars`, `max_pictures`, `out`), a line of
+JSON out: `{"parsed": {counts}}` with `document.json` and `text.txt` in the folder `out`, or
 `{"refused": [reason, detail]}`, or `{"disk": [text, full]}` where the folder cannot be written, or
 `{"bug": traceback}`. Ends when its input ends or its parent dies; the parent watches its memory and
-its time.
+its time, which `{"going_on": true}` lines extend.
 """
 
 import ctypes
@@ -14,11 +14,15 @@ import resource
 import signal
 import sys
 import traceback
+from functools import partial
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import TYPE_CHECKING, Any, BinaryIO
 
 from libs.kernel import DiskError, PermanentError
 from libs.storage.room import disk_error
+
+if TYPE_CHECKING:
+    from services.ingest.parser.adapters.ocr import Recogniser
 
 DOCUMENT_FILE = "document.json"
 TEXT_FILE = "text.txt"
@@ -33,12 +37,16 @@ def main() -> None:
         signal.signal(number, signal.SIG_IGN)
     bound_resources(int(sys.argv[3]))
     os.nice(int(sys.argv[2]))
-    from services.ingest.parser.adapters.tika import read_with_tika  # slow: after the guards
+    from services.ingest.parser.adapters.ocr import Recogniser  # slow: after the guards
 
+    recogniser = Recogniser(going_on=lambda: _say(answers, {"going_on": True}))
     for line in sys.stdin.buffer:
-        answer = _answer(json.loads(line), read_with_tika)
-        answers.write(json.dumps(answer).encode() + b"\n")
-        answers.flush()
+        _say(answers, _answer(json.loads(line), recogniser))
+
+
+def _say(answers: BinaryIO, message: dict[str, Any]) -> None:
+    answers.write(json.dumps(message).encode() + b"\n")
+    answers.flush()
 
 
 def bound_resources(max_rss_bytes: int) -> None:
@@ -48,17 +56,22 @@ def bound_resources(max_rss_bytes: int) -> None:
     resource.setrlimit(resource.RLIMIT_DATA, (most, most))
 
 
-def _answer(task: dict[str, Any], tika: Any) -> dict[str, Any]:
+def _answer(task: dict[str, Any], recogniser: "Recogniser") -> dict[str, Any]:
+    from services.ingest.parser.adapters.ocr import read_picture
+    from services.ingest.parser.adapters.tika import read_with_tika
     from services.ingest.parser.domain.packing import pack_document
     from services.ingest.parser.domain.reading import read_document
 
+    recogniser.begin(task["max_pictures"])
+    ocr = recogniser if task["max_pictures"] else None
     try:
         document = read_document(
             Path(task["source"]),
             task["name"],
             task["media_type"],
             max_chars=task["max_chars"],
-            tika=tika,
+            tika=partial(read_with_tika, recogniser=ocr),
+            picture=partial(read_picture, recogniser=ocr) if ocr else None,
         )
         parsed = pack_document(document)
         out = Path(task["out"])

@@ -36,6 +36,11 @@ def main() -> None:
                 answer({"disk": ["/scratch: No space left on device", True]})
             case "damaged":
                 answer({"refused": ["corrupt", ""]})
+            case "slow-pages":
+                for _ in range(6):
+                    answer({"going_on": True})
+                    time.sleep(0.5)
+                succeed(task)
             case "bug":
                 answer({"bug": "ZeroDivisionError: somewhere"})
             case "garbage":

@@ -4,6 +4,8 @@ import io
 import zipfile
 from collections.abc import Mapping
 
+from PIL import Image, ImageDraw, ImageFont
+
 _TYPES = "http://schemas.openxmlformats.org/package/2006/content-types"
 _RELS = "http://schemas.openxmlformats.org/package/2006/relationships"
 _WORD = "http://schemas.openxmlformats.org/wordprocessingml/2006/main"
@@ -110,3 +112,26 @@ def pdf_of(*objects: str) -> bytes:
     out += "".join(f"{offset:010} 00000 n \n" for offset in offsets)
     out += f"trailer << /Size {len(objects) + 1} /Root 1 0 R >>\nstartxref\n{xref}\n%%EOF\n"
     return out.encode()
+
+
+def picture(*pages: str) -> bytes:
+    """Pictures of a line of text each, as a TIFF file of several or a PNG file of one."""
+    frames = [_drawn(text) for text in pages or ("",)]
+    buffer = io.BytesIO()
+    kind = "PNG" if len(frames) == 1 else "TIFF"
+    frames[0].save(buffer, kind, save_all=kind == "TIFF", append_images=frames[1:])
+    return buffer.getvalue()
+
+
+def scan_pdf(*pages: str) -> bytes:
+    """A PDF file of pictures, a line of text each; '' is blank paper."""
+    frames = [_drawn(text) for text in pages]
+    buffer = io.BytesIO()
+    frames[0].save(buffer, "PDF", save_all=True, append_images=frames[1:], resolution=150)
+    return buffer.getvalue()
+
+
+def _drawn(text: str) -> Image.Image:
+    image = Image.new("RGB", (640, 160), "white")
+    ImageDraw.Draw(image).text((40, 50), text, fill="black", font=ImageFont.load_default(48))
+    return image

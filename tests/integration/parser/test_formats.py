@@ -12,7 +12,16 @@ from libs.kernel import PermanentError
 from services.ingest.parser.adapters.child import Limits
 from services.ingest.parser.adapters.pool import ParserPool, open_pool
 from services.ingest.parser.ports import ParseRequest
-from tests.integration.parser.made_files import archive, docx, paragraph, pdf, strict_xlsx, table
+from tests.integration.parser.made_files import (
+    archive,
+    docx,
+    paragraph,
+    pdf,
+    picture,
+    scan_pdf,
+    strict_xlsx,
+    table,
+)
 
 MAX_CHARS = 50_000
 WORD = docx(
@@ -121,7 +130,8 @@ async def test_an_archive_is_one_document_with_a_heading_for_each_file(pool: Par
         (b"", "empty.pdf", "empty"),
         (docx(paragraph("")), "blank.docx", "empty"),
         (pdf("", ""), "scan.pdf", "no-text-layer"),
-        (b"\x89PNG\r\n\x1a\n" + NOISE, "scan.png", "no-text-layer"),
+        (picture(), "blank.png", "no-text-layer"),
+        (b"\x89PNG\r\n\x1a\n" + NOISE, "scan.png", "corrupt"),
         (b"%PDF-1.4\n" + NOISE, "broken.pdf", "corrupt"),
         (b"PK\x03\x04" + NOISE, "broken.docx", "corrupt"),
         (NOISE, "noise.bin", "unsupported"),
@@ -138,6 +148,39 @@ async def test_refusals(pool: ParserPool, data: bytes, name: str, reason: str) -
         await read(pool, data, name)
     assert caught.value.reason == reason
     assert caught.value.detail
+
+
+async def test_scanned_pages_are_recognised_beside_those_with_text(pool: ParserPool) -> None:
+    document = await read(pool, scan_pdf("Invoice 2031", "", "Total 450 EUR"), "scan.pdf")
+    assert [
+        (text, block.page)
+        for (_, text), block in zip(shape(document), document.blocks, strict=True)
+        if text
+    ] == [("Invoice 2031", 1), ("Total 450 EUR", 3)]
+    assert document.page_count == 3
+    assert any("2 pages were read by text recognition" in warning for warning in document.warnings)
+
+
+async def test_each_picture_of_an_image_file_is_a_page(pool: ParserPool) -> None:
+    document = await read(pool, picture("Page one", "Page two"), "fax.tiff")
+    assert document.text == "Page one\n\nPage two"
+    assert (document.page_count, document.media_type) == (2, "image/tiff")
+
+
+async def test_scans_are_refused_when_recognition_is_off() -> None:
+    async with open_pool(1, Limits(timeout_s=60, ocr=False, niceness=0)) as pool:
+        for data, name in ((picture("Page one"), "a.png"), (scan_pdf("Page one"), "a.pdf")):
+            with pytest.raises(PermanentError, match="SLUICE_OCR") as caught:
+                await read(pool, data, name)
+            assert caught.value.reason == "no-text-layer"
+
+
+async def test_pages_over_the_limit_are_counted() -> None:
+    limits = Limits(timeout_s=60, max_pictures=1, niceness=0)
+    async with open_pool(1, limits) as pool:
+        document = await read(pool, scan_pdf("Page one", "Page two"), "a.pdf")
+    assert document.text == "Page one"
+    assert "1 pictures over the limit were not read" in document.warnings
 
 
 async def test_a_cut_off_document_says_that_text_may_be_missing(pool: ParserPool) -> None:

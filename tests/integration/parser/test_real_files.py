@@ -35,7 +35,7 @@ def entries() -> Iterator[Any]:
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def pool() -> AsyncIterator[ParserPool]:
-    async with open_pool(1, Limits(timeout_s=120, niceness=0)) as pool:
+    async with open_pool(1, Limits(timeout_s=300, small_timeout_s=300, niceness=0)) as pool:
         yield pool
 
 
@@ -79,9 +79,6 @@ async def test_a_file_gives_what_its_manifest_expects(
         partial = isinstance(found, ParsedDocument) and found.warnings
         accepted = partial and "accepting with a warning is fine" in entry.get("expect", "")
         assert found == (reason or "empty") or accepted
-        return
-    if status == "needs_ocr" and isinstance(found, str):
-        assert found == "no-text-layer"
         return
     if status == "archive" and isinstance(found, str):
         assert found in {"too-deep", "no-text-layer"}  # of what is in it nothing can be read

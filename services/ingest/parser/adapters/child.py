@@ -14,6 +14,7 @@ import psutil
 
 _ROOT = Path(__file__).parents[4]
 WORKER = "services.ingest.parser.worker"
+GOING_ON = {"going_on": True}  # another page is begun: not stuck, only long
 _MEMORY_CHECK_S = 0.1
 _BYTES_PER_S = 50_000
 
@@ -29,6 +30,9 @@ class Limits:
     files_per_child: int = 200  # then it is replaced, so that leaks stay small
     idle_s: float = 60.0  # a child without work this long ends: it holds some 300 MB
     niceness: int = 10
+    ocr: bool = True
+    picture_s: float = 180.0  # granted anew for each scanned page; one takes 5 s on an idle core
+    max_pictures: int = 1000  # recognised in one file
 
     def time_for(self, size_bytes: int) -> float:
         """Seconds for a file of this size: few bytes need not be worth ten minutes."""
@@ -80,9 +84,10 @@ class Child:
         Raises: TimeoutError, MemoryLimitError, ChildDiedError.
         """
         self.files += 1
-        exchange = asyncio.create_task(self._exchange(task))
+        deadline = asyncio.timeout(self._limits.time_for(size_bytes))
+        exchange = asyncio.create_task(self._exchange(task, deadline))
         try:
-            async with asyncio.timeout(self._limits.time_for(size_bytes)):
+            async with deadline:
                 await self._watch(exchange)
             return exchange.result()
         except BaseException:
@@ -106,15 +111,18 @@ class Child:
                 raise MemoryLimitError
             await asyncio.wait({exchange}, timeout=_MEMORY_CHECK_S)
 
-    async def _exchange(self, task: dict[str, Any]) -> dict[str, Any]:
+    async def _exchange(self, task: dict[str, Any], deadline: asyncio.Timeout) -> dict[str, Any]:
         stdin, stdout = self._process.stdin, self._process.stdout
         if stdin is None or stdout is None:
             raise ChildDiedError
         try:
             stdin.write(json.dumps(task).encode() + b"\n")
             await stdin.drain()
-            line = await stdout.readline()
-            answer: dict[str, Any] = json.loads(line)
+            answer: dict[str, Any] = json.loads(await stdout.readline())
+            while answer == GOING_ON:
+                at_least = asyncio.get_running_loop().time() + self._limits.picture_s
+                deadline.reschedule(max(deadline.when() or 0.0, at_least))
+                answer = json.loads(await stdout.readline())
         except (OSError, ValueError) as exc:  # a broken pipe, or an answer cut off
             raise ChildDiedError from exc
         return answer

@@ -56,6 +56,7 @@ class ParserPool:
                     "media_type": request.media_type,
                     "max_chars": self._limits.max_chars,
                     "out": str(folder),
+                    "max_pictures": self._limits.max_pictures if self._limits.ocr else 0,
                 }
                 size_bytes = path.stat().st_size
                 # Native code blames the file for what it could not unpack beside it.

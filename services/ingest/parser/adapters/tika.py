@@ -16,18 +16,29 @@ import iscc_tika
 
 from libs.documents.builder import BlockBuilder, TooLongError
 from libs.documents.headings import promote_headings
-from libs.documents.model import BlockKind, ParsedDocument
+from libs.documents.model import Block, BlockKind, ParsedDocument
+from libs.documents.normalise import replacement_share
+from libs.documents.recognised import add_recognised
 from libs.documents.reflow import reflow
-from libs.documents.xhtml import TooDeepError, TooManyPagesError, XhtmlTarget, read_xhtml
+from libs.documents.xhtml import (
+    PictureReader,
+    TooDeepError,
+    TooManyPagesError,
+    XhtmlTarget,
+    read_xhtml,
+)
 from libs.storage.room import disk_error
+from services.ingest.parser.adapters.ocr import PdfiumError, Recogniser, open_pictures
 from services.ingest.parser.domain.ooxml import is_strict, write_transitional
 from services.ingest.parser.domain.refusals import refusal
-from services.ingest.parser.domain.slides import slide_order, slides_as_pages
+from services.ingest.parser.domain.slides import copy_blocks, slide_order, slides_as_pages
 from services.ingest.parser.domain.sniffing import is_zip
 
 _READ_BYTES = 64 * 1024
 _TAIL_BYTES = 64
 _MIN_CHARS_PER_PAGE = 10  # fewer on average: the pages are pictures
+_MAX_UNREADABLE_SHARE = 0.3  # of a page's characters: its fonts tell nothing
+_CHARS_THAT_EXPLAIN_A_PICTURE = 200
 
 _ENCRYPTED = re.compile(
     r"encrypted|x-tika-ooxml-protected|drm-|password|BEGIN PGP MESSAGE", re.IGNORECASE
@@ -56,8 +67,10 @@ _UNKNOWN_TYPES = {"application/octet-stream", "application/x-executable", ""}
 Metadata = Mapping[str, Sequence[str]]
 
 
-def read_with_tika(path: Path, max_chars: int) -> ParsedDocument:
-    """The document in a file of any format that Tika knows.
+def read_with_tika(
+    path: Path, max_chars: int, recogniser: Recogniser | None = None
+) -> ParsedDocument:
+    """The document in a file of any format that Tika knows; its scans by `recogniser`.
 
     Raises: PermanentError with one of the reasons in `refusals`.
     """
@@ -65,8 +78,8 @@ def read_with_tika(path: Path, max_chars: int) -> ParsedDocument:
         with tempfile.TemporaryDirectory(dir=path.parent) as folder:
             common = Path(folder) / path.name
             _convert(path, common)
-            return _read(common, max_chars)
-    return _read(path, max_chars)
+            return _read(common, max_chars, recogniser)
+    return _read(path, max_chars, recogniser)
 
 
 def _convert(path: Path, common: Path) -> None:
@@ -78,13 +91,34 @@ def _convert(path: Path, common: Path) -> None:
         raise refusal("too-large") from exc
 
 
-def _read(path: Path, max_chars: int) -> ParsedDocument:
+def _read(path: Path, max_chars: int, recogniser: Recogniser | None) -> ParsedDocument:
+    builder, metadata, target = _extracted(path, max_chars)
+    warnings: list[str] = []
+    looked = False  # at every page without text
+    if recogniser is not None and _first(metadata, "Content-Type").startswith("application/pdf"):
+        builder, count = _with_scans(path, builder, recogniser)
+        looked = count is not None and bool(builder.page_count)
+        if count:
+            warnings.append(f"{count} pages were read by text recognition, which makes mistakes")
+    elif recogniser is not None and is_zip(path) and _is_mostly_pictures(builder, target):
+        with open_pictures(path, recogniser) as pictures:
+            builder, metadata, target = _extracted(path, max_chars, pictures)
+    if recogniser is not None and recogniser.left_out:
+        warnings.append(f"{recogniser.left_out} pictures over the limit were not read")
+    _judge(path, metadata, builder, target, looked=looked)
+    builder = _arranged(path, metadata, builder, target, max_chars)
+    return _document(metadata, builder, target, warnings)
+
+
+def _extracted(
+    path: Path, max_chars: int, pictures: PictureReader | None = None
+) -> tuple[BlockBuilder, Metadata, XhtmlTarget]:
     builder = BlockBuilder(max_chars)
     try:
         stream, metadata = _extractor().extract_file(str(path))
         _add_mail_header(metadata, builder)
         flowing = bool(_FLOWING_TYPES.search(_first(metadata, "Content-Type")))
-        target = read_xhtml(_pieces(stream), builder, flowing=flowing)
+        target = read_xhtml(_pieces(stream), builder, flowing=flowing, pictures=pictures)
     except TooLongError as exc:
         raise refusal("too-large") from exc
     except TooDeepError as exc:
@@ -93,9 +127,56 @@ def _read(path: Path, max_chars: int) -> ParsedDocument:
         raise refusal("too-many-pages") from exc
     except Exception as exc:  # the binding raises whatever class the native side made
         raise refusal(_reason_of(path, exc)) from exc
-    _judge(path, metadata, builder, target)
-    builder = _arranged(path, metadata, builder, target, max_chars)
-    return _document(metadata, builder, target)
+    return builder, metadata, target
+
+
+def _is_mostly_pictures(builder: BlockBuilder, target: XhtmlTarget) -> bool:
+    visible = sum(map(len, builder.text.split()))
+    return visible < _CHARS_THAT_EXPLAIN_A_PICTURE * target.image_count
+
+
+def _with_scans(
+    path: Path, builder: BlockBuilder, recogniser: Recogniser
+) -> tuple[BlockBuilder, int | None]:
+    """The document with its pages that have no text, or an unreadable one, recognised.
+
+    Returns how many had something on them; None when the file could not be rendered.
+    """
+    text = builder.text
+    pages: dict[int, list[Block]] = {n: [] for n in range(1, builder.page_count + 1)}
+    for block in builder.blocks:
+        if block.page is not None and block.kind is not BlockKind.PAGE_BREAK:
+            pages[block.page].append(block)
+    poor = [n for n, blocks in pages.items() if _is_poor(text, blocks)]
+    if not poor:
+        return builder, 0
+    try:
+        recognised = dict(recogniser.pages(path, poor))
+    except PdfiumError:
+        return builder, None
+    if not recognised:
+        return builder, 0
+    arranged = BlockBuilder(builder.max_chars)
+    try:
+        for number, blocks in pages.items():
+            arranged.page_break()
+            if number in recognised:
+                add_recognised(recognised[number], arranged)
+            else:
+                copy_blocks(text, blocks, arranged)
+        arranged.page_ends()
+        outside = [block for block in builder.blocks if block.page is None]
+        copy_blocks(text, outside, arranged)
+    except TooLongError as exc:
+        raise refusal("too-large") from exc
+    return arranged, len(recognised)
+
+
+def _is_poor(text: str, blocks: Sequence[Block]) -> bool:
+    """Whether a page's own text is none, or says nothing."""
+    own = "".join(text[block.start : block.end] for block in blocks)
+    visible = sum(map(len, own.split()))
+    return visible < _MIN_CHARS_PER_PAGE or replacement_share(own) > _MAX_UNREADABLE_SHARE
 
 
 def _extractor() -> Any:
@@ -152,7 +233,9 @@ def _add_mail_header(metadata: Metadata, builder: BlockBuilder) -> None:
     builder.add(BlockKind.PARAGRAPH, "\n".join(lines))
 
 
-def _judge(path: Path, metadata: Metadata, builder: BlockBuilder, target: XhtmlTarget) -> None:
+def _judge(
+    path: Path, metadata: Metadata, builder: BlockBuilder, target: XhtmlTarget, *, looked: bool
+) -> None:
     media_type = _first(metadata, "Content-Type")
     warnings = " ".join(metadata.get("X-TIKA:warning", ()))
     visible = sum(map(len, builder.text.split()))
@@ -165,7 +248,8 @@ def _judge(path: Path, metadata: Metadata, builder: BlockBuilder, target: XhtmlT
     pages = _page_count(metadata, builder)
     if _NO_TEXT_TYPES.search(media_type) and not visible:
         raise refusal("no-text-layer" if media_type.startswith("image/") else "unsupported")
-    if media_type == "application/pdf" and visible < _MIN_CHARS_PER_PAGE * (pages or 1):
+    enough = 1 if looked else _MIN_CHARS_PER_PAGE * (pages or 1)
+    if media_type == "application/pdf" and visible < enough:
         raise refusal("no-text-layer")
     if not visible:
         failed = any(metadata.get(key) for key in _FAILURES)
@@ -198,7 +282,9 @@ def _arranged(
     return builder
 
 
-def _document(metadata: Metadata, builder: BlockBuilder, target: XhtmlTarget) -> ParsedDocument:
+def _document(
+    metadata: Metadata, builder: BlockBuilder, target: XhtmlTarget, warnings: list[str]
+) -> ParsedDocument:
     text, blocks = builder.text, builder.blocks
     if not any(block.kind is BlockKind.HEADING for block in blocks):
         blocks = promote_headings(text, blocks)
@@ -210,7 +296,7 @@ def _document(metadata: Metadata, builder: BlockBuilder, target: XhtmlTarget) ->
         language=_first(metadata, "dc:language") or _first(metadata, "language") or None,
         page_count=_page_count(metadata, builder),
         table_count=target.table_count,
-        warnings=list(_warnings(metadata, builder, target)),
+        warnings=[*warnings, *_warnings(metadata, builder, target)],
     )
 
 

@@ -17,18 +17,26 @@ from services.ingest.parser.domain.sniffing import Reader, choose_reader, is_cut
 
 MAX_REPLACEMENT_SHARE = 0.05
 
-TikaReader = Callable[[Path, int], ParsedDocument]
+FileReader = Callable[[Path, int], ParsedDocument]  # of a path, with the most characters
 
 
 def read_document(
-    path: Path, name: str, media_type: str, *, max_chars: int, tika: TikaReader
+    path: Path,
+    name: str,
+    media_type: str,
+    *,
+    max_chars: int,
+    tika: FileReader,
+    picture: FileReader | None = None,
 ) -> ParsedDocument:
     """The document in a file; `name` and `media_type` are hints.
+
+    `picture` recognises the text on image files; without it they are refused.
 
     Raises: PermanentError with one of the reasons in `refusals`.
     """
     budget = Budget.for_file(path.stat().st_size)
-    return _Reading(max_chars, tika).read(path, name, budget, media_type)
+    return _Reading(max_chars, tika, picture).read(path, name, budget, media_type)
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,12 +44,17 @@ class _Reading:
     """One upload with everything inside it."""
 
     max_chars: int
-    tika: TikaReader
+    tika: FileReader
+    picture: FileReader | None
 
     def read(self, path: Path, name: str, budget: Budget, media_type: str = "") -> ParsedDocument:
         reader = choose_reader(path, name, media_type)
         if reader is Reader.ARCHIVE:
             return read_archive(path, name, self.read, budget, self.max_chars)
+        if reader is Reader.PICTURE:
+            if self.picture is None:
+                raise refusal("no-text-layer")
+            return self.picture(path, self.max_chars)
         if reader is Reader.TIKA:
             return _judged(self._with_tika(path))
         if path.stat().st_size > 4 * self.max_chars:

@@ -8,8 +8,9 @@ _DETAILS = {
     "remove the protection and upload it again.",
     "corrupt": "The file is damaged or cut off: open it in its own program, save it again "
     "and upload that.",
-    "no-text-layer": "The file holds pictures of text only (a scan): run text recognition (OCR) "
-    "on it and upload the result.",
+    "no-text-layer": "The file holds only pictures or blank pages, and no text was recognised "
+    "on them: scan it anew with more contrast, or upload a version with text. The operator can "
+    "switch text recognition on and off (SLUICE_OCR).",
     "unsupported": "This kind of file holds no text that can be read: "
     "convert it to PDF, DOCX, HTML or plain text.",
     "unsupported-archive": "This kind of archive is not unpacked: pack the files as ZIP or TAR, "

@@ -46,16 +46,17 @@ def slides_as_pages(
     """
     builder = BlockBuilder(max_chars)
     bounds = [*starts, end]
-    _copy(text, blocks[: bounds[0]], builder)
+    copy_blocks(text, blocks[: bounds[0]], builder)
     for slide in order:
         builder.page_break()
-        _copy(text, blocks[bounds[slide] : bounds[slide + 1]], builder)
+        copy_blocks(text, blocks[bounds[slide] : bounds[slide + 1]], builder)
     builder.page_ends()
-    _copy(text, blocks[end:], builder)
+    copy_blocks(text, blocks[end:], builder)
     return builder
 
 
-def _copy(text: str, blocks: Sequence[Block], builder: BlockBuilder) -> None:
+def copy_blocks(text: str, blocks: Sequence[Block], builder: BlockBuilder) -> None:
+    """Add blocks of a text to a builder, on its current page."""
     for block in blocks:
         if block.kind is not BlockKind.PAGE_BREAK:
             verbatim = block.kind is BlockKind.CODE

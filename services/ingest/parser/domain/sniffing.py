@@ -1,5 +1,6 @@
 """What a file is, by its first bytes before its name: names lie, and archives must not open."""
 
+import re
 import zipfile
 from enum import StrEnum
 from pathlib import Path, PurePath
@@ -9,6 +10,7 @@ from services.ingest.parser.domain.unpacking import is_bomb
 
 _HEAD_BYTES = 8192
 _IMAGES = (b"\xff\xd8\xff", b"\x89PNG", b"GIF8", b"II*\0", b"MM\0*", b"BM", b"\0\0\x01\0")
+_WEBP = re.compile(rb"RIFF.{4}WEBP", re.DOTALL)
 _UNPACKED = (b"\x1f\x8b", b"BZh", b"\xfd7zXZ")
 _7Z = b"7z\xbc\xaf\x27\x1c"
 _7Z_AES = b"\x06\xf1\x07\x01"  # the id of its encryption, in the list at the end of the file
@@ -55,20 +57,21 @@ class Reader(StrEnum):
     CSV = "csv"
     TIKA = "tika"
     ARCHIVE = "archive"
+    PICTURE = "picture"
 
 
 def choose_reader(path: Path, name: str, media_type: str) -> Reader:
     """Who reads this file.
 
-    Raises: PermanentError `empty`, `no-text-layer` for pictures, `unsupported-archive`,
-    `encrypted` for 7-Zip archives, `decompression-bomb`.
+    Raises: PermanentError `empty`, `unsupported-archive`, `encrypted` for 7-Zip archives,
+    `decompression-bomb`.
     """
     with path.open("rb") as file:
         head = file.read(_HEAD_BYTES)
     if not head.strip(b" \t\r\n\0"):
         raise refusal("empty")
-    if head.startswith(_IMAGES) and not _is_text(head):
-        raise refusal("no-text-layer")
+    if (head.startswith(_IMAGES) or _WEBP.match(head)) and not _is_text(head):
+        return Reader.PICTURE
     if head.startswith(_NOT_UNPACKED):
         locked = head.startswith(_7Z) and _7Z_AES in _tail(path)
         raise refusal("encrypted" if locked else "unsupported-archive")

@@ -22,7 +22,7 @@ class RetryPolicy:
 class GatePolicy:
     """When consumption pauses because nothing works, and how soon it is tried again."""
 
-    max_failed_in_a_row: int = 20  # tries, of any messages
+    max_failed_in_a_row: int = 20  # tries, of more than one message
     max_lacking_in_a_row: int = 3  # tries that all lacked something by name, like `disk`
     first_probe_s: float = 1.0
     max_probe_interval_s: float = 10.0

@@ -10,7 +10,7 @@ import structlog
 from libs.contracts import decode
 from libs.eventbus.gate import Gate
 from libs.eventbus.ledger import Ledger
-from libs.eventbus.message import Record, attempt_of
+from libs.eventbus.message import Record, attempt_of, origin_of
 from libs.eventbus.observing import Observer
 from libs.eventbus.policies import RetryPolicy
 from libs.eventbus.retrying import Holding, backoff_s, jittered_s
@@ -42,7 +42,7 @@ class Processor:
 
     async def process(self, record: Record) -> None:
         if self.gate.shut:
-            await self.gate.turn()
+            await self.gate.turn(record.topic)
         sampled = self.observer.enter(record)
         seen = self.observer.topic(record.topic)
         try:
@@ -86,12 +86,13 @@ class Processor:
             await self._give_up(record, event, _with_hook_error(failure, hook_error))
 
     async def _transient(self, record: Record, event: Any, exc: TransientError) -> None:
-        self.gate.went_wrong(exc.missing or BACKEND, lacking=bool(exc.missing))
+        lacking = bool(exc.missing)
+        self.gate.went_wrong(exc.missing or BACKEND, origin_of(record), lacking=lacking)
         await self._again(record, event, exc, "retries-exhausted", self.retry.max_attempts)
 
     async def _bug(self, record: Record, event: Any, exc: Exception) -> None:
         log.error("handler_failed", exc_info=exc)
-        self.gate.went_wrong(FAILING_MESSAGES)
+        self.gate.went_wrong(FAILING_MESSAGES, origin_of(record))
         await self._again(record, event, exc, "internal-error", self.retry.max_bug_attempts)
 
     async def _again(
@@ -99,7 +100,7 @@ class Processor:
     ) -> None:
         attempt = attempt_of(record)
         counts = not getattr(exc, "missing", "")
-        if self.gate.shut or not counts or attempt < max_attempts:
+        if self.gate.nothing_works or not counts or attempt < max_attempts:
             log.warning("message_retried", attempt=attempt, error=repr(exc))
             if await self._comes_back(record, reason, repr(exc), counts=counts):
                 return
@@ -108,20 +109,26 @@ class Processor:
         await self._dead_letter(record, event, _with_hook_error(failure, hook_error))
 
     async def _give_up(self, record: Record, event: Any, failure: Failure) -> None:
-        self.gate.went_wrong(FAILING_MESSAGES)
-        if not (self.gate.shut and await self._comes_back(record, failure.reason, failure.detail)):
-            await self._dead_letter(record, event, failure)
+        self.gate.went_wrong(FAILING_MESSAGES, origin_of(record))
+        if self.gate.nothing_works and await self._comes_back(
+            record, failure.reason, failure.detail
+        ):
+            return
+        await self._dead_letter(record, event, failure)
 
     async def _comes_back(
         self, record: Record, reason: str, error: str, *, counts: bool = True
     ) -> bool:
         """Deliver it again later. False: it is too large for that."""
         attempt = attempt_of(record)
-        if counts:
-            delay_s = backoff_s(self.retry, attempt)
-        else:
+        nothing_works = self.gate.nothing_works
+        if not counts:
             delay_s = jittered_s(self.retry.uncounted_delay_s)
-        next_attempt = 1 if self.gate.shut else attempt + counts
+        elif nothing_works and not self.gate.shut:  # it fails alone: nobody else spaces its tries
+            delay_s = backoff_s(self.retry, self.retry.max_attempts)
+        else:
+            delay_s = backoff_s(self.retry, attempt)
+        next_attempt = 1 if nothing_works else attempt + counts
         try:
             await self.holding.until_done(
                 lambda: self.ledger.retry(record, next_attempt, delay_s, error), "retry"

@@ -13,7 +13,14 @@ from typing import Any, Protocol
 import pytest
 from sqlalchemy import RowMapping, select
 
-from libs.contracts import DocumentDeleted, DocumentUploaded, Event, OutgoingRecord, encode
+from libs.contracts import (
+    DocumentDeleted,
+    DocumentUploaded,
+    Event,
+    OutgoingRecord,
+    encode,
+    to_record,
+)
 from libs.eventbus import (
     CommitPolicy,
     Failure,
@@ -383,13 +390,38 @@ class EventBusSuite:
     async def test_while_paused_others_are_tried_too_and_the_first_good_one_ends_it(
         self, bus: Bus, recorder: Recorder
     ) -> None:
-        recorder.errors["bad"] = [TransientError("busy")] * 1000
-        only_one = replace(POLICIES, gate=replace(POLICIES.gate, max_failed_in_a_row=3))
-        await bus.start(recorder.subscriptions(), only_one)
-        await bus.publish(record("bad"))
+        recorder.errors = {name: [TransientError("busy")] * 1000 for name in ("bad", "worse")}
+        await bus.start(recorder.subscriptions())
+        await bus.publish(*map(record, recorder.errors))
         await until(lambda: bus.problem() == "backend")
         await bus.publish(record("good"))
         await until(lambda: ("good", 1) in recorder.done)
+
+    async def test_one_message_that_fails_alone_holds_up_nobody_and_is_not_given_up(
+        self, bus: Bus, recorder: Recorder
+    ) -> None:
+        recorder.errors["bad"] = [TransientError("busy")] * 1000
+        paused_for_good = replace(POLICIES.gate, max_failed_in_a_row=3, first_probe_s=1000.0)
+        await bus.start(recorder.subscriptions(), replace(POLICIES, gate=paused_for_good))
+        await bus.publish(record("bad"))
+        await until(lambda: recorder.started.count(("bad", 1)) > 6)
+        assert (recorder.failures, bus.dead) == ([], [])
+        await bus.publish(*(record(f"d{n}", partition=n) for n in range(6)))
+        await until(lambda: len(recorder.done) == 6)
+        await until(lambda: bus.problem() is None)
+
+    async def test_while_paused_an_urgent_message_does_not_wait_behind_a_backlog(
+        self, bus: Bus, recorder: Recorder
+    ) -> None:
+        recorder.errors = {f"bulk{n}": [TransientError("busy")] * 1000 for n in range(40)}
+        slowly = replace(POLICIES.gate, first_probe_s=0.2, max_probe_interval_s=0.2)
+        await bus.start(recorder.subscriptions(), replace(POLICIES, gate=slowly))
+        await bus.publish(*map(record, recorder.errors))
+        await until(lambda: bus.problem() == "backend")
+        tried = len(recorder.started)
+        await bus.publish(to_record(uploaded("now"), lane="urgent"))
+        await until(lambda: recorder.done == [("now", 1)])
+        assert recorder.started.index(("now", 1)) < tried + 20  # while it was on its way, some were
 
     async def test_a_run_of_poison_does_not_drain_the_topic(
         self, bus: Bus, recorder: Recorder

@@ -40,7 +40,7 @@ def readiness_of(workers: Workers) -> str:
 
 def _lacks(missing: Sequence[str]) -> str:
     if "failing-messages" in missing:
-        return "has stopped on failing messages: see `sluice dlq list`"
+        return "has stopped on failing messages: see `sluice stuck` and `sluice dlq list`"
     return f"is running, but waits for {', '.join(missing) or 'its start'}"
 
 

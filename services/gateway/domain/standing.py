@@ -1,10 +1,12 @@
 """Why something has not moved, in words: pure rules over what SQL and the broker know."""
 
+import re
 from dataclasses import dataclass
 from typing import Literal
 
 from services.gateway.domain.lag import Workers, duration, readiness_of
 
+_RATE_LIMIT = re.compile(r"\b429\b|rate.?limit|too many requests", re.IGNORECASE)
 RECONCILE = "the reconciler emits it again within 30 s"
 # What a later try can change; everything else of the parse stage lies in the file itself.
 PASSING = frozenset({"retries-exhausted", "internal-error", "missing-parse", "missing-chunks"})
@@ -60,26 +62,35 @@ def explain(way: Way | None, workers: Workers, *, leased: bool) -> Why:
         return Why("unknown", "the broker does not answer: its place in the queue is unknown")
     if way.before < 0:
         return Why("lost", f"its event was handled and nothing came of it: {RECONCILE}")
-    return _queued(way.before, workers)
+    return _queued(way.before, workers, way.error if way.is_retry else "")
 
 
 def _unsent(way: Way) -> Why:
     if way.is_retry and way.due_in_s > 0:
         until = f"in {duration(way.due_in_s)}"
-        if "429" in way.error or "rate limit" in way.error.lower() or "rate-limit" in way.error:
+        if _is_rate_limit(way.error):
             return Why("rate-limited", f"rate limited: try {way.attempt} comes {until}")
         return Why("retry", f"try {way.attempt} comes {until}, after: {way.error or 'an error'}")
     since = duration(way.age_s)
     return Why("unsent", f"its event has not reached the broker yet, for {since}")
 
 
-def _queued(before: int, workers: Workers) -> Why:
+def _is_rate_limit(error: str) -> bool:
+    return _RATE_LIMIT.search(error) is not None
+
+
+def _queued(before: int, workers: Workers, error: str) -> Why:
+    """`error`: of the try before; '' when there was none."""
     place = "next" if before == 0 else f"at most {before} before it"
+    after = f"; it was tried before: {error}" if error else ""
     trouble = readiness_of(workers)
     if trouble:
         stopped = workers.live > 0 and "failing-messages" in workers.missing
-        return Why("stopped" if stopped else "no-worker", f"queued ({place}), but {trouble}")
-    running = f"{workers.ready} {workers.service} running"
+        reason: Reason = "stopped" if stopped else "no-worker"
+        if workers.live > 0 and _is_rate_limit(error):
+            reason = "rate-limited"
+        return Why(reason, f"queued ({place}), but {trouble}{after}")
+    running = f"{workers.ready} {workers.service} running{after}"
     if before == 0:
         return Why("in-work", f"in work or next: {running}")
     return Why("queued", f"queued, {place}: {running}")

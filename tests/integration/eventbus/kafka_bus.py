@@ -59,6 +59,7 @@ class KafkaBus:
             self.db,
             subscriptions,
             group_id=GROUP,
+            lanes=("", "urgent"),
             policies=policies,
             report=self._hear,
         )

@@ -5,7 +5,7 @@ from collections.abc import AsyncIterator
 import pytest
 
 from libs.contracts import DocumentParsed, DocumentUploaded, OutgoingRecord
-from libs.eventbus import Failure, Subscriptions
+from libs.eventbus import Failure, GatePolicy, Policies, Subscriptions
 from libs.eventbus.testing import InMemoryBus
 from libs.kernel import PermanentError, TransientError
 from libs.storage.sql import Database, open_database
@@ -48,6 +48,24 @@ async def test_a_transient_error_is_retried_when_its_time_has_come(db: Database)
     assert await bus.run_due() == 1
     assert await bus.run_due() == 0
     assert tries == [UPLOADED] * 3
+    assert bus.dead_letters == []
+
+
+async def test_a_message_that_fails_alone_is_not_tried_in_haste(db: Database) -> None:
+    tries: list[DocumentUploaded] = []
+
+    async def handle(event: DocumentUploaded) -> None:
+        tries.append(event)
+        raise TransientError("busy")
+
+    policies = Policies(gate=GatePolicy(max_failed_in_a_row=3))
+    bus = InMemoryBus(db, Subscriptions().on(DocumentUploaded, handle), policies=policies)
+    await bus.deliver(UPLOADED)
+    for _ in range(30):
+        await bus.run_due()
+    assert len(tries) == 31
+    assert await bus.run_due(within_s=10) == 0
+    assert await bus.run_due(within_s=25) == 1
     assert bus.dead_letters == []
 
 

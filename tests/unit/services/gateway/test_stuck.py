@@ -43,7 +43,7 @@ def words(way: Way | None, workers: Workers = READY, *, leased: bool = False) ->
         (replace(WAY, before=0), READY, "in-work", "in work or next: 2 parser running"),
         (WAY, Workers("parser", 0, 0), "no-worker", "but no parser is running"),
         (WAY, Workers("parser", 1, 0, ["sql"]), "no-worker", "waits for sql"),
-        (WAY, Workers("parser", 1, 0, ["failing-messages"]), "stopped", "sluice dlq list"),
+        (WAY, Workers("parser", 1, 0, ["failing-messages"]), "stopped", "sluice stuck"),
         (replace(WAY, before=-1), READY, "lost", "nothing came of it"),
         (replace(WAY, before=None), READY, "unknown", "broker does not answer"),
         (replace(WAY, log_is_lost=True), READY, "lost", "lost with the broker's log"),
@@ -67,6 +67,34 @@ def test_a_retry_says_when_it_comes_and_after_which_error() -> None:
 def test_a_rate_limit_shows_as_one_with_its_end() -> None:
     way = replace(WAY, sent=False, is_retry=True, due_in_s=20.0, attempt=2, error="HTTP 429")
     assert words(way) == ("rate-limited", "rate limited: try 2 comes in 20 s")
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        "HTTP 429",
+        "milvus: request is rejected by grpc RateLimiter middleware",
+        "rate limit exceeded[rate=0.1]",
+        "rate-limited",
+        "Too Many Requests",
+    ],
+)
+def test_a_rate_limit_is_known_by_what_backends_say(error: str) -> None:
+    way = replace(WAY, sent=False, is_retry=True, due_in_s=20.0, attempt=2, error=error)
+    assert words(way)[0] == "rate-limited"
+
+
+def test_a_message_that_was_tried_says_after_which_error_it_waits() -> None:
+    paused = Workers("parser", 1, 0, ["backend"])
+    way = replace(WAY, before=0, is_retry=True, error="milvus is away")
+    reason, said = words(way, paused)
+    assert (reason, said) == (
+        "no-worker",
+        "queued (next), but parser is running, but waits for backend; it was tried before: "
+        "milvus is away",
+    )
+    assert words(way)[1] == "in work or next: 2 parser running; it was tried before: milvus is away"
+    assert words(replace(way, error="HTTP 429"), paused)[0] == "rate-limited"
 
 
 def test_what_a_process_holds_is_in_work_whatever_the_broker_says() -> None:

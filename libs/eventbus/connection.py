@@ -5,9 +5,6 @@ from typing import Any
 
 from aiokafka import AIOKafkaConsumer
 
-# A partition that is held back keeps being polled, so only a dead process ever exceeds this.
-MAX_POLL_INTERVAL_S = 300
-
 
 @dataclass(frozen=True, slots=True)
 class KafkaConnection:
@@ -19,6 +16,8 @@ class KafkaConnection:
     # How long a broker may hold a fetch that finds nothing. The embedded one holds a fetch of many
     # partitions for all of it, though a record comes meanwhile, so this is what a hop costs there.
     fetch_wait_s: float = 0.5
+    # A partition that is held back keeps being polled, so only a dead process ever exceeds this.
+    max_poll_interval_s: float = 300.0
 
     @property
     def revoke_timeout_s(self) -> float:
@@ -38,7 +37,7 @@ def group_client(kafka: KafkaConnection, group_id: str) -> AIOKafkaConsumer:
         session_timeout_ms=session_ms,
         heartbeat_interval_ms=session_ms // 6,
         rebalance_timeout_ms=2 * session_ms,
-        max_poll_interval_ms=MAX_POLL_INTERVAL_S * 1000,
+        max_poll_interval_ms=int(kafka.max_poll_interval_s * 1000),
     )
 
 

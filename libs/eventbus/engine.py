@@ -1,7 +1,7 @@
 """The engine behind every consumer: fed with records, it says what may be committed."""
 
 import asyncio
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 import structlog
 
@@ -100,13 +100,25 @@ class Engine:
             await asyncio.wait(running, timeout=timeout_s)
 
     def keep_only(self, places: Collection[Place]) -> None:
-        """Partitions that went to somebody else: cut off what runs, as it starts again there."""
+        """Of the other partitions, which somebody else has or had, what runs is cut off."""
         gone = {p for place, p in self._partitions.items() if place not in places}
         self._workers.drop(gone)
         for task in self._workers.running(gone):
             task.cancel()
         for progress in gone:
             del self._partitions[progress.place]
+
+    def passed(self, committed: Mapping[Place, int | None]) -> set[Place]:
+        """Partitions of which another member has finished more than is finished here.
+
+        A member that was frozen past its session comes back with marks that are no longer true.
+        """
+        marks = self.offsets()
+        return {
+            place
+            for place, offset in committed.items()
+            if offset is not None and place in marks and offset > marks[place]
+        }
 
     def start_over(self) -> None:
         """The log is new: offsets mean nothing any more. What is running ends by itself."""

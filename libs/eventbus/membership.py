@@ -1,6 +1,7 @@
 """One stay in a consumer group: polls, hands over, commits, and leaves in good order."""
 
 import asyncio
+from collections.abc import Collection
 from contextlib import suppress
 from typing import Any
 
@@ -10,6 +11,7 @@ from aiokafka.errors import KafkaError
 
 from libs.eventbus.closing import close_client
 from libs.eventbus.engine import Engine
+from libs.eventbus.fencing import Fence
 from libs.eventbus.gauges import MembershipGauges
 from libs.eventbus.policies import Policies
 from libs.eventbus.waiting import until_any
@@ -54,9 +56,13 @@ class Membership(ConsumerRebalanceListener):
         self._committed: dict[TopicPartition, int] = {}
         self._commit_due = asyncio.Event()
         self._committing = asyncio.Lock()
+        self._fence: Fence | None = None
+        # Cleared while partitions change hands: what the engine knows is not true of them yet.
+        self._settled = asyncio.Event()
 
     async def run(self) -> None:
         """Poll and commit until cancelled. Raises: KafkaError: the membership is broken."""
+        self._fence = Fence(self._client)
         await until_any(self._poll(), self._commit_regularly())
 
     async def leave(self, drain_timeout_s: float) -> None:
@@ -74,22 +80,44 @@ class Membership(ConsumerRebalanceListener):
         if revoked:
             await self._engine.pause(self._revoke_timeout_s)
             await self.commit()
+        self._settled.clear()
 
     async def on_partitions_assigned(self, assigned: set[TopicPartition]) -> None:
-        self._engine.keep_only(assigned)
         self._committed.clear()
+        committed = await self._committed_by_group(assigned)
+        self._engine.keep_only(assigned - self._engine.passed(committed))
         if self._from_beginning:
             self._from_beginning = False
             for partition in assigned:
                 self._client.seek(partition, 0)
         log.info("partitions_assigned", count=len(assigned))
+        if new := [str(partition) for partition, offset in committed.items() if offset is None]:
+            log.info("reading_from_earliest", partitions=len(new), why="the group never committed")
         self._gauges.rebalanced()
+        self._settled.set()
         self.joined.set()
+
+    async def _committed_by_group(
+        self, assigned: Collection[TopicPartition]
+    ) -> dict[TopicPartition, int | None]:
+        """What any member committed last; None: nobody ever did. Empty: the broker cannot say."""
+        if self._from_beginning:
+            return {}
+        partitions = list(assigned)
+        try:
+            async with asyncio.timeout(BROKER_TIMEOUT_S):
+                found = await asyncio.gather(*map(self._client.committed, partitions))
+        except (KafkaError, OSError, TimeoutError) as exc:
+            log.warning("committed_offsets_not_read", error=repr(exc))
+            return {}
+        return dict(zip(partitions, found, strict=True))
 
     async def _poll(self) -> None:
         committed_at_count = 0
         while True:
-            for partition, records in (await self._next()).items():
+            batches = await self._next()
+            await self._settled.wait()
+            for partition, records in batches.items():
                 self._engine.feed(partition, records)
             if self._engine.finished_count - committed_at_count >= self._commit.max_messages:
                 committed_at_count = self._engine.finished_count
@@ -121,6 +149,9 @@ class Membership(ConsumerRebalanceListener):
     async def commit(self) -> None:
         """Commit the low-water marks of the partitions held. Failing is harmless: they repeat."""
         async with self._committing:
+            if self._fence is None or not self._settled.is_set():
+                return
+            self._fence.expect_current()
             assigned = self._client.assignment()
             marks = {
                 partition: mark

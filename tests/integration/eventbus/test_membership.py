@@ -6,6 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+import structlog
 from prometheus_client import REGISTRY
 
 from libs.contracts import OutgoingRecord, TurnControl, to_record
@@ -34,20 +35,46 @@ async def bus(tmp_path: Path) -> AsyncIterator[KafkaBus]:
         yield started
 
 
-async def test_a_step_longer_than_the_session_neither_leaves_nor_starts_twice(
+async def test_a_step_longer_than_every_time_limit_neither_leaves_nor_starts_twice(
     bus: KafkaBus, recorder: Recorder
 ) -> None:
+    """Even while its partition is held back because it is full."""
+    bus.kafka = replace(bus.kafka, max_poll_interval_s=1.0)
     recorder.gates["long"] = asyncio.Event()
     await bus.start(recorder.subscriptions())
-    await bus.publish(record("long"), record("a", 1))
-    await until(lambda: ("long", 1) in recorder.started)
-    asyncio.get_running_loop().call_later(4 * SESSION_S, recorder.gates["long"].set)
-    for generation in range(2, 6):
-        await bus.publish(record("a", generation))
+    await bus.publish(*(record("long", n) for n in range(30)), record("a", 0, partition=1))
+    await until(lambda: ("long", 0) in recorder.started and bus.unfinished() >= 20)
+    joined = seen("eventbus_rebalances_total")
+    for generation in range(1, 6):
         await asyncio.sleep(SESSION_S / 2)
-    assert recorder.done == [("a", generation) for generation in range(1, 6)]
-    await until_committed(bus, 6)
-    assert recorder.started.count(("long", 1)) == 1
+        await bus.publish(record("a", generation, partition=1))
+    await until(lambda: recorder.done == [("a", generation) for generation in range(6)])
+    recorder.gates["long"].set()
+    await until_committed(bus, 36)
+    assert [name for name in recorder.started if name[0] == "long"] == [
+        ("long", n) for n in range(30)
+    ]
+    assert seen("eventbus_rebalances_total") == joined
+
+
+def seen(metric: str, **labels: str) -> float | None:
+    return REGISTRY.get_sample_value(metric, {"group": GROUP, **labels})
+
+
+async def test_a_group_that_never_committed_starts_at_the_earliest_message_and_says_so(
+    bus: KafkaBus, recorder: Recorder
+) -> None:
+    await bus.publish(*(record(f"d{n}", partition=n % 2) for n in range(6)))
+    with structlog.testing.capture_logs() as logs:
+        await bus.start(recorder.subscriptions())
+        await until_committed(bus, 6)
+        await bus.stop()
+        await bus.start(recorder.subscriptions())
+        await bus.publish(record("later"))
+        await until_committed(bus, 7)
+    assert sorted(name for name, _ in recorder.done) == [*(f"d{n}" for n in range(6)), "later"]
+    told = [entry["partitions"] for entry in logs if entry["event"] == "reading_from_earliest"]
+    assert told == [18, 16]  # of the topic, its lane and its retries; two have offsets then
 
 
 async def test_when_a_member_joins_everything_is_handled_and_keys_stay_in_order(
@@ -168,12 +195,9 @@ async def test_lag_and_work_in_flight_are_shown(bus: KafkaBus, recorder: Recorde
     await bus.start(recorder.subscriptions())
     await bus.publish(*map(record, recorder.gates))
 
-    def shown(name: str, **labels: str) -> float | None:
-        return REGISTRY.get_sample_value(name, {"group": GROUP, **labels})
-
-    await until(lambda: shown("eventbus_lag", topic=TOPIC, partition="0") == 3)
-    await until(lambda: shown("eventbus_in_flight") == 3)
+    await until(lambda: seen("eventbus_lag", topic=TOPIC, partition="0") == 3)
+    await until(lambda: seen("eventbus_in_flight") == 3)
     recorder.gates["a"].set()
-    await until(lambda: shown("eventbus_lag", topic=TOPIC, partition="0") == 0)
+    await until(lambda: seen("eventbus_lag", topic=TOPIC, partition="0") == 0)
     await bus.stop()
-    assert shown("eventbus_lag", topic=TOPIC, partition="0") is None
+    assert seen("eventbus_lag", topic=TOPIC, partition="0") is None

@@ -111,7 +111,7 @@ class Pipeline:
             self._running[name] = asyncio.create_task(self._serve(name))
         await until(lambda: set(services or SERVICES) <= set(self.platforms), within_s=60)
         for name in services or SERVICES:
-            await until(lambda health=self.platforms[name].health: health.ready, within_s=60)  # type: ignore[misc]
+            await until(lambda health=self.platforms[name].health: health.ready, within_s=60)
 
     async def kill(self) -> None:
         """End everything at once: nothing is drained, sent or committed any more."""

@@ -83,6 +83,19 @@ async def test_a_step_ends_when_its_partition_goes_to_somebody_else() -> None:
     assert gated.engine.offsets() == {}
 
 
+async def test_marks_that_another_member_has_passed_meanwhile_are_dropped() -> None:
+    gated = await start(*RECORDS)
+    assert gated.engine.passed({PLACE: 0}) == set()
+    assert gated.engine.passed({PLACE: None, ("elsewhere", 1): 7}) == set()
+    assert gated.engine.passed({PLACE: 9}) == {PLACE}
+    gated.engine.keep_only(set())
+    gated.gate.set()
+    gated.engine.feed(PLACE, [record(9, "quick")])
+    await gated.engine.quiet()
+    assert gated.done == [1, 9]
+    assert gated.engine.offsets() == {PLACE: 10}
+
+
 async def test_after_a_new_log_old_steps_no_longer_count() -> None:
     gated = await start(*RECORDS)
     gated.engine.start_over()

@@ -45,6 +45,11 @@ async def _probe(
     """A backend that loses a language (an analyser missing, a broken build) must not serve."""
     passages = [passage for passage, _ in PROBES.values()]
     embedded = await embedder.embed_passages(passages)
+    if embedded.shape[1] != embedder.dimension:
+        raise TransientError(
+            f"{embedder.name} makes vectors of {embedded.shape[1]} dimensions, not of the "
+            f"{embedder.dimension} that it is declared with: correct its declaration"
+        )
     rows = [
         IndexRow(name, PROBE_TENANT, "probe", 1, "", vector=vector, terms=analyse(passage))
         for name, passage, vector in zip(PROBES, passages, embedded, strict=True)

@@ -186,17 +186,26 @@ def test_the_vector_store_never_hangs_up_on_its_clients(stack: Stack) -> None:
     assert [name for name, text in logs.items() if "too_many_pings" in text] == []
 
 
-def test_stop_frees_everything_and_data_survives(tmp_path: Path) -> None:
+def test_stop_frees_everything_and_the_next_start_goes_on(tmp_path: Path) -> None:
     stack = Stack(tmp_path / "home")
     stack.start()
     stack.upload("note.txt", "The safe of the Oslo office opens with the number 90210.")
     family = stack.family()
+    names = [f"memo-{n}.txt" for n in range(12)]
+    with stack.client() as client:
+        for name in names:  # some of them are in the middle when everything stops
+            files = {"file": (name, f"The {name} is about the harbour of Oslo.")}
+            assert client.post("/v1/documents", files=files).is_success
     assert stack.stop() == 0
     assert not any(process.is_running() for process in family)
     second = Stack(tmp_path / "home")
     second.ports, second.environment, second.url = stack.ports, stack.environment, stack.url
     second.start()
     assert "90210" in second.ask("Which number opens the safe of the Oslo office?")["answer"]
+    with second.client() as client:
+        listed = client.get("/v1/documents", params={"limit": 50}).json()["items"]
+    assert {each["name"] for each in listed} == {"note.txt", *names}
+    assert {second.finished(each["id"])["state"] for each in listed} == {"indexed"}
     family = second.family()
     assert second.process is not None
     second.process.kill()

@@ -3,16 +3,21 @@
 from collections.abc import AsyncIterator
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import pytest
-from sqlalchemy import RowMapping, func, select
+from sqlalchemy import RowMapping, func, insert, select
 
-from libs.contracts import DocumentChunked, DocumentDeleted
+from libs.contracts import DocumentChunked, DocumentDeleted, Event, to_record
 from libs.kernel import PermanentError
 from libs.retrieval import Retriever
-from libs.storage.sql import documents, open_database
+from libs.storage.keys import generation_prefix
+from libs.storage.sql import chunks, documents, open_database
 from libs.storage.sql.active_index import read_or_make
 from libs.storage.sql.tables import chunks as chunk_rows
+from libs.storage.sql.tables import dead_letters
+from services.gateway.domain.standing import may_help
+from services.gateway.redriving import redrive
 from tests.document_life import FUTURE_US, TENANT, CrashError, Life, LifeDatabase
 from tests.fakes_search import FakeEmbedder
 from tests.library import ACTIVE
@@ -132,6 +137,55 @@ async def test_only_the_failed_stage_is_repeated(life: Life) -> None:
     row = await row_of(life, life.ids[0])
     assert row is not None
     assert (row["state"], row["generation"], life.parser.calls) == ("indexed", 1, 1)
+
+
+async def test_a_letter_whose_chunks_and_parse_are_gone_ends_failed_and_then_parses_anew(
+    life: Life,
+) -> None:
+    await life.upload(TEXT)
+    (document_id,) = life.ids
+    await work_until(life, DocumentChunked)
+    letter = letter_of(life.pending[-1])
+    life.vectors.away = True
+    await life.deliver_pending(0, give_up=True)
+    life.vectors.away = False
+    async with life.db.work() as sql:
+        await sql.execute(insert(dead_letters).values(**letter))
+        await chunks.delete_document(sql, TENANT, document_id)
+    await life.objects.delete_prefix(generation_prefix(TENANT, document_id, 1))
+    async with life.db.work() as sql:
+        assert await redrive(sql, TENANT, letter["id"]) == "resumed"
+    await life.settle()
+    row = await row_of(life, document_id)
+    assert row is not None
+    assert (row["state"], row["stage"], row["reason"]) == ("failed", "chunk", "missing-parse")
+    assert may_help(row["stage"], row["reason"])
+    await life.ask("resume", document_id)
+    await life.settle()
+    row = await row_of(life, document_id)
+    assert row is not None
+    assert (row["state"], row["generation"]) == ("indexed", 2)
+    assert await found(life) == {document_id}
+
+
+def letter_of(event: Event) -> dict[str, Any]:
+    """The row that the indexer's group leaves of an event that it gave up."""
+    record = to_record(event)
+    return {
+        "id": "letter",
+        "tenant": TENANT,
+        "topic": record.topic,
+        "group_id": "indexer",
+        "partition": 0,
+        "offset": 0,
+        "key": record.key,
+        "value": record.value,
+        "headers": record.headers,
+        "reason": "retries-exhausted",
+        "detail": "",
+        "attempts": 20,
+        "created_at": 0,
+    }
 
 
 async def test_a_deleted_document_is_not_found_before_any_store_was_told(life: Life) -> None:

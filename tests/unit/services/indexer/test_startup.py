@@ -39,6 +39,18 @@ async def test_a_store_that_is_away_or_loses_a_language_is_not_served_on(tmp_pat
             await prepare(db, FakeEmbedder(), FakeVectors(away=True), FakeKeywords())
 
 
+class MisdeclaredEmbedder(FakeEmbedder):
+    dimension = 2 * FakeEmbedder.dimension
+
+
+async def test_a_model_whose_vectors_have_other_dimensions_than_declared_is_not_served_on(
+    tmp_path: Path,
+) -> None:
+    async with sqlite(tmp_path) as db:
+        with pytest.raises(TransientError, match="64 dimensions, not of the 128"):
+            await prepare(db, MisdeclaredEmbedder(), FakeVectors(), FakeKeywords())
+
+
 async def test_vectors_of_another_model_are_not_mixed_in(tmp_path: Path) -> None:
     async with sqlite(tmp_path) as db:
         await read_or_make(db, ActiveIndex("other-model", "vectors", "keywords"))

@@ -94,6 +94,11 @@ class Replies:
     def open_streams(self) -> int:
         return sum(len(waiters) for waiters in self._waiters.values())
 
+    @property
+    def held_events(self) -> int:
+        """Events kept in memory for streams whose clients have not taken them yet."""
+        return sum(len(waiter.heard) for waiter in self._all())
+
     async def hear(self, reply: TurnReply) -> None:
         """Hand an event to the streams of its turn. Safe to repeat: seqs taken are skipped."""
         waiters = self._waiters.get(reply.turn_id)

@@ -53,11 +53,15 @@ async def db(tmp_path: Path, bootstrap: str) -> AsyncIterator[Database]:
     await database.close()
 
 
+EXECUTOR = "tests.integration.services.executor_process"
+
+
 class Executors:
-    """Starts executor processes and ends what is left of them."""
+    """Starts executor processes, or others, and ends what is left of them."""
 
     def __init__(self, home: Path, bootstrap: str, llm: LlmServer) -> None:
         self.started: list[asyncio.subprocess.Process] = []
+        self.log = home / "processes.log"
         self._environment = os.environ | {
             "SLUICE_HOME": str(home),
             "KAFKA_BOOTSTRAP": bootstrap,
@@ -65,14 +69,19 @@ class Executors:
             "LLM_MODEL": MODEL,
         }
 
-    async def start(self) -> asyncio.subprocess.Process:
-        process = await asyncio.create_subprocess_exec(
-            sys.executable,
-            "-m",
-            "tests.integration.services.executor_process",
-            cwd=ROOT,
-            env=self._environment,
-        )
+    def use(self, llm: LlmServer) -> None:
+        """What is started from now on asks this model."""
+        self._environment["LLM_BASE_URL"] = llm.base_url
+
+    async def start(self, module: str = EXECUTOR) -> asyncio.subprocess.Process:
+        with self.log.open("ab") as log:
+            process = await asyncio.create_subprocess_exec(
+                *(sys.executable, "-m", module),
+                cwd=ROOT,
+                env=self._environment,
+                stdout=log,
+                stderr=log,
+            )
         self.started.append(process)
         return process
 

@@ -132,6 +132,7 @@ async def test_a_reader_far_behind_gets_everything_from_sql(stage: Stage) -> Non
         stored = await turns.append_events(sql, "acme", turn_id, many)
     for event in stored:
         await stage.gateway.replies.hear(reply_of("acme", event))
+        assert stage.gateway.replies.held_events <= 256
     await stage.executor.end(turn_id)
     seqs = [event.seq async for event in events if event is not None]
     assert seqs == list(range(2, 1_503))

@@ -153,6 +153,62 @@ def with_a_file_entity(path: str) -> bytes:
     )
 
 
+def with_a_fetched_entity(url: str) -> bytes:
+    """XML and SVG that ask for something from the network."""
+    return (
+        f'<?xml version="1.0"?><!DOCTYPE svg [<!ENTITY % p SYSTEM "{url}"> %p; '
+        f'<!ENTITY f SYSTEM "{url}">]><svg xmlns="http://www.w3.org/2000/svg" '
+        f'xmlns:xlink="http://www.w3.org/1999/xlink"><image xlink:href="{url}"/>'
+        f"<text>before &f; after</text></svg>".encode()
+    )
+
+
+def page_that_fetches(url: str) -> bytes:
+    """HTML with everything that a browser would go and get."""
+    return (
+        f'<html><head><base href="{url}"><link rel="stylesheet" href="{url}">'
+        f'<meta http-equiv="refresh" content="0;url={url}"><script src="{url}"></script></head>'
+        f'<body><p>harmless text</p><img src="{url}"><iframe src="{url}"></iframe></body></html>'
+    ).encode()
+
+
+def word_with_entity(url: str) -> bytes:
+    """A Word file whose text asks for a file or an address."""
+    xml = (
+        f'<?xml version="1.0"?><!DOCTYPE d [<!ENTITY f SYSTEM "{url}">]>'
+        '<w:document xmlns:w="http://schemas.openxmlformats.org/wordprocessingml/2006/main">'
+        "<w:body><w:p><w:r><w:t>harmless text &f;</w:t></w:r></w:p></w:body></w:document>"
+    ).encode()
+    return with_member(docx(paragraph("x")), "word/document.xml", xml)
+
+
+def word_with_template(url: str) -> bytes:
+    """A Word file whose template and picture are elsewhere."""
+    relations = (
+        f'<Relationships xmlns="{_PACKAGE}/relationships"><Relationship Id="r1" '
+        f'Type="{_OFFICE}/attachedTemplate" Target="{url}" TargetMode="External"/>'
+        f'<Relationship Id="r2" Type="{_OFFICE}/image" Target="{url}" TargetMode="External"/>'
+        "</Relationships>"
+    ).encode()
+    document = docx(paragraph("harmless text"))
+    return with_member(document, "word/_rels/document.xml.rels", relations)
+
+
+def endless_outline() -> bytes:
+    """A PDF whose bookmarks lead back to the first one."""
+    return pdf_of(
+        "<< /Type /Catalog /Pages 2 0 R /Outlines 6 0 R >>",
+        "<< /Type /Pages /Kids [4 0 R] /Count 1 >>",
+        "<< /Type /Font /Subtype /Type1 /BaseFont /Helvetica >>",
+        "<< /Type /Page /Parent 2 0 R /MediaBox [0 0 600 600] "
+        "/Resources << /Font << /F1 3 0 R >> >> /Contents 5 0 R >>",
+        "<< /Length 48 >>\nstream\nBT /F1 12 Tf 9 99 Td (harmless text of a page) Tj ET\nendstream",
+        "<< /Type /Outlines /First 7 0 R /Last 8 0 R /Count 2 >>",
+        "<< /Title (one) /Parent 6 0 R /Next 8 0 R /First 7 0 R /Last 7 0 R >>",
+        "<< /Title (two) /Parent 6 0 R /Next 7 0 R /First 6 0 R /Last 6 0 R >>",
+    )
+
+
 def deep_html(depth: int = 200_000) -> bytes:
     return b"<html><body>" + b"<div>" * depth + b"deep" + b"</div>" * depth + b"</body></html>"
 

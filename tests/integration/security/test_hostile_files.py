@@ -1,5 +1,6 @@
 """A hostile file ends only itself, with a reason, in bounded memory and time."""
 
+import asyncio
 import contextlib
 from collections.abc import AsyncIterator, Callable
 from pathlib import Path
@@ -68,6 +69,7 @@ READ: list[tuple[str, Callable[[], bytes], bytes]] = [
     ("deep.json", files.deep_json, b"["),
     ("nested.docx", files.nested_zip, b"text"),
     ("up.docx", lambda: files.climbing("../../../sluice-climbed"), b"harmless text"),
+    ("outline.pdf", files.endless_outline, b"harmless text"),
     ("lying.docx", lambda: files.lying(""), b"This is a PDF"),
     ("lying.txt", lambda: files.lying(""), b"This is a PDF"),
     ("lying.png", lambda: files.lying(""), b"This is a PDF"),
@@ -88,6 +90,10 @@ async def test_a_file_of_the_machine_is_never_read(pool: ParserPool, tmp_path: P
     secret.write_text("the machine's own secret")
     for name, data in (
         ("entity.xml", files.with_a_file_entity(str(secret))),
+        ("entity.svg", files.with_a_fetched_entity(f"file://{secret}")),
+        ("entity.docx", files.word_with_entity(f"file://{secret}")),
+        ("template.docx", files.word_with_template(f"file://{secret}")),
+        ("page.html", files.page_that_fetches(f"file://{secret}")),
         ("link.docx", files.linking(str(secret))),
         ("absolute.docx", files.climbing(str(secret))),
     ):
@@ -96,3 +102,28 @@ async def test_a_file_of_the_machine_is_never_read(pool: ParserPool, tmp_path: P
             text = (await parse(pool, data, name)).files.text
         assert b"secret" not in text
     assert secret.read_text() == "the machine's own secret"
+
+
+async def test_nothing_is_fetched_from_the_network(pool: ParserPool) -> None:
+    asked: list[bytes] = []
+
+    async def note(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        asked.append(await reader.readline())
+        writer.close()
+
+    server = await asyncio.start_server(note, "127.0.0.1", 0)
+    url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/secret"
+    async with server:
+        for name, data in (
+            ("entity.xml", files.with_a_fetched_entity(url)),
+            ("entity.svg", files.with_a_fetched_entity(url)),
+            ("entity.docx", files.word_with_entity(url)),
+            ("template.docx", files.word_with_template(url)),
+            ("page.html", files.page_that_fetches(url)),
+        ):
+            text = b""
+            with contextlib.suppress(PermanentError):
+                text = (await parse(pool, data, name)).files.text
+            assert (b"harmless text" in text) is name.endswith((".docx", ".html"))
+        assert (await parse(pool, GOOD, "good.txt")).files.text == GOOD
+    assert asked == []

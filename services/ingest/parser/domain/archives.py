@@ -57,7 +57,9 @@ class Budget:
 
 
 @dataclass(frozen=True, slots=True)
-class _Member:
+class Member:
+    """A file inside another one."""
+
     name: str
     problem: str | None = None  # why it is left out
     open: Callable[[], IO[bytes]] | None = None
@@ -72,19 +74,31 @@ def read_archive(
     `too-many-files`, `decompression-bomb`, `too-large`, `corrupt`; when no file inside can be
     read, the commonest reason of theirs. DiskError: there is no room to unpack it.
     """
+    contents = Contents(max_chars, "application/zip")
+    collect(contents, _members(path, name), path.parent, read, budget)
+    return contents.document()
+
+
+def collect(
+    contents: "Contents",
+    members: Iterator[Member],
+    scratch: Path,
+    read: MemberReader,
+    budget: Budget,
+) -> None:
+    """Read the members one after the other, unpacked below `scratch`. Raises: see above."""
     if budget.depth >= MAX_DEPTH:
         raise refusal("too-deep")
-    contents = _Contents(max_chars)
     budget.depth += 1
     try:
-        with tempfile.TemporaryDirectory(dir=path.parent) as folder:
-            for member in _members(path, name):
+        with tempfile.TemporaryDirectory(dir=scratch) as folder:
+            for member in members:
                 budget.members_left -= 1
                 if budget.members_left < 0:
                     raise refusal("too-many-files")
                 contents.add(member, Path(folder), read, budget)
     except _DAMAGED as exc:
-        if error := disk_error(exc, str(path.parent)):
+        if error := disk_error(exc, str(scratch)):
             raise error from exc
         if not contents.builder.blocks:
             raise refusal("corrupt") from exc
@@ -93,19 +107,25 @@ def read_archive(
         raise refusal("too-large") from exc
     finally:
         budget.depth -= 1
-    return contents.document()
 
 
-class _Contents:
-    """Collects what the members say."""
+class Contents:
+    """Collects what a file and the files inside it say.
 
-    def __init__(self, max_chars: int) -> None:
+    Args:
+        level: Of the headings with the members' names.
+    """
+
+    def __init__(self, max_chars: int, media_type: str, *, level: int = 1) -> None:
+        self._media_type = media_type
+        self._level = level
+        self._title: str | None = None
         self.builder = BlockBuilder(max_chars)
         self.warnings: list[str] = []
         self._reasons: Counter[str] = Counter()
         self._tables = 0
 
-    def add(self, member: _Member, folder: Path, read: MemberReader, budget: Budget) -> None:
+    def add(self, member: Member, folder: Path, read: MemberReader, budget: Budget) -> None:
         try:
             if member.open is None:
                 raise refusal(member.problem or "unsupported")
@@ -122,7 +142,16 @@ class _Contents:
             self._reasons[exc.reason] += 1
             self.warnings.append(f"{member.name[:200]}: not read ({exc.reason})")
             return
-        self._copy(member.name, document)
+        name = member.name[:200]
+        self.builder.add(BlockKind.HEADING, name, level=self._level)
+        self._copy(document, deeper=self._level)
+        self.warnings += [f"{name}: {warning}" for warning in document.warnings]
+
+    def add_own(self, document: ParsedDocument) -> None:
+        """What the file itself says, before its members."""
+        self._title = document.title
+        self._copy(document, deeper=0)
+        self.warnings += document.warnings
 
     def document(self) -> ParsedDocument:
         if not self.builder.blocks:
@@ -132,20 +161,19 @@ class _Contents:
         return ParsedDocument(
             text=self.builder.text,
             blocks=self.builder.blocks,
-            media_type="application/zip",
+            media_type=self._media_type,
+            title=self._title,
             table_count=self._tables,
             warnings=[*shown, *([f"and {extra} more"] if extra > 0 else [])],
         )
 
-    def _copy(self, name: str, document: ParsedDocument) -> None:
-        self.builder.add(BlockKind.HEADING, name[:200], level=1)
+    def _copy(self, document: ParsedDocument, *, deeper: int) -> None:
         for block in document.blocks:
             if block.kind is not BlockKind.PAGE_BREAK:
-                level = None if block.level is None else block.level + 1
+                level = None if block.level is None else block.level + deeper
                 part = document.text[block.start : block.end]
                 self.builder.add(block.kind, part, level=level, verbatim=True)
         self._tables += document.table_count
-        self.warnings += [f"{name[:200]}: {warning}" for warning in document.warnings]
 
 
 def _spent(budget: Budget) -> bool:
@@ -164,14 +192,14 @@ def _unpack(source: IO[bytes], target: Path, budget: Budget) -> None:
         raise disk_error(exc, str(target)) or refusal("corrupt") from exc
 
 
-def _members(path: Path, name: str) -> Iterator[_Member]:
+def _members(path: Path, name: str) -> Iterator[Member]:
     with path.open("rb") as file:
         head = file.read(8)
     if head.startswith(b"PK"):
         yield from _zip_members(path)
         return
     if head.startswith(_COMPRESSED) and not _holds_tar(path):
-        yield _Member(PurePath(name).stem, open=lambda: _decompressed(path))
+        yield Member(PurePath(name).stem, open=lambda: _decompressed(path))
         return
     yield from _tar_members(path)
 
@@ -188,7 +216,7 @@ def _holds_tar(path: Path) -> bool:
         return stream.read(512)[257:262] == b"ustar"
 
 
-def _zip_members(path: Path) -> Iterator[_Member]:
+def _zip_members(path: Path) -> Iterator[Member]:
     with zipfile.ZipFile(path) as archive:
         for info in archive.infolist():
             name = _zip_name(info)
@@ -196,11 +224,11 @@ def _zip_members(path: Path) -> Iterator[_Member]:
                 continue
             link = stat.S_ISLNK(info.external_attr >> 16)
             if link or _UNSAFE.search(name):
-                yield _Member(name, "unsafe-member")
+                yield Member(name, "unsafe-member")
             elif info.flag_bits & _ENCRYPTED:
-                yield _Member(name, "encrypted")
+                yield Member(name, "encrypted")
             else:
-                yield _Member(name, open=lambda info=info: _open_zipped(archive, info))  # type: ignore[misc]
+                yield Member(name, open=lambda info=info: _open_zipped(archive, info))  # type: ignore[misc]
 
 
 def _open_zipped(archive: zipfile.ZipFile, info: zipfile.ZipInfo) -> IO[bytes]:
@@ -235,16 +263,16 @@ class _Header(tarfile.TarInfo):
             raise tarfile.ReadError("damaged") from exc
 
 
-def _tar_members(path: Path) -> Iterator[_Member]:
+def _tar_members(path: Path) -> Iterator[Member]:
     # As a stream: read once, forwards.
     with tarfile.open(path, "r|*", tarinfo=_Header, errors="replace") as archive:
         for info in archive:
             if info.isdir() or _NO_CONTENT.search(info.name):
                 continue
             if not info.isfile() or _UNSAFE.search(info.name):
-                yield _Member(info.name, "unsafe-member")
+                yield Member(info.name, "unsafe-member")
             else:
-                yield _Member(info.name, open=lambda info=info: _extracted(archive, info))  # type: ignore[misc]
+                yield Member(info.name, open=lambda info=info: _extracted(archive, info))  # type: ignore[misc]
 
 
 def _extracted(archive: tarfile.TarFile, info: tarfile.TarInfo) -> IO[bytes]:

@@ -12,6 +12,7 @@ from libs.documents.normalise import replacement_share
 from libs.documents.plain import read_plain
 from libs.documents.tables import read_csv
 from services.ingest.parser.domain.archives import Budget, read_archive
+from services.ingest.parser.domain.mails import read_mail
 from services.ingest.parser.domain.refusals import refusal
 from services.ingest.parser.domain.sniffing import Reader, choose_reader, is_cut_off
 
@@ -51,15 +52,20 @@ class _Reading:
         reader = choose_reader(path, name, media_type)
         if reader is Reader.ARCHIVE:
             return read_archive(path, name, self.read, budget, self.max_chars)
+        if reader is Reader.MAIL:
+            return read_mail(path, self._read_tika, self.read, budget, self.max_chars)
         if reader is Reader.PICTURE:
             if self.picture is None:
                 raise refusal("no-text-layer")
             return self.picture(path, self.max_chars)
         if reader is Reader.TIKA:
-            return _judged(self._with_tika(path))
+            return self._read_tika(path)
         if path.stat().st_size > 4 * self.max_chars:
             raise refusal("too-large")
         return _judged(_read_text(reader, decode_text(path.read_bytes()).text, self.max_chars))
+
+    def _read_tika(self, path: Path) -> ParsedDocument:
+        return _judged(self._with_tika(path))
 
     def _with_tika(self, path: Path) -> ParsedDocument:
         document = self.tika(path, self.max_chars)

@@ -10,6 +10,12 @@ from services.ingest.parser.domain.unpacking import is_bomb
 
 _HEAD_BYTES = 8192
 _IMAGES = (b"\xff\xd8\xff", b"\x89PNG", b"GIF8", b"II*\0", b"MM\0*", b"BM", b"\0\0\x01\0")
+# Header lines from the first line on, one of them a mail's own.
+_MAIL = re.compile(
+    rb"(?:[A-Za-z][\w-]*:[^\n]*\n(?:[ \t][^\n]*\n)*){0,50}?"
+    rb"(?:From|Received|Return-Path|Message-ID|MIME-Version|Delivered-To):",
+    re.IGNORECASE,
+)
 _WEBP = re.compile(rb"RIFF.{4}WEBP", re.DOTALL)
 _UNPACKED = (b"\x1f\x8b", b"BZh", b"\xfd7zXZ")
 _7Z = b"7z\xbc\xaf\x27\x1c"
@@ -58,6 +64,7 @@ class Reader(StrEnum):
     TIKA = "tika"
     ARCHIVE = "archive"
     PICTURE = "picture"
+    MAIL = "mail"
 
 
 def choose_reader(path: Path, name: str, media_type: str) -> Reader:
@@ -85,6 +92,8 @@ def choose_reader(path: Path, name: str, media_type: str) -> Reader:
     if head.startswith(_BINARIES):
         return Reader.TIKA
     suffix = PurePath(name).suffix.lower()
+    if _MAIL.match(head) and suffix not in _BY_SUFFIX:
+        return Reader.MAIL
     known = _BY_SUFFIX.get(suffix) or (None if suffix else _BY_MEDIA_TYPE.get(media_type))
     return Reader(known) if known else Reader.TIKA
 

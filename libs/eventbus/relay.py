@@ -132,16 +132,21 @@ class Relay:
         self.delayed.set()
 
     async def _mark_forever(self) -> None:
+        pause_s = self._policy.mark_every_s
         while True:
             await self._to_mark.wait()
-            await asyncio.sleep(self._policy.mark_every_s)
-            await self._mark()
+            await asyncio.sleep(pause_s)
+            if await self._mark():
+                pause_s = self._policy.mark_every_s
+            else:  # SQL may be away, or its disk full, for long
+                pause_s = min(pause_s * 2, self._policy.max_retry_after_s)
 
-    async def _mark(self) -> None:
+    async def _mark(self) -> bool:
+        """False: what was sent has to be marked later."""
         self._to_mark.clear()
         sent, self._sent = self._sent, []
         if not sent:
-            return
+            return True
         try:
             async with self._db.work() as sql:
                 await mark_sent(sql, sent)
@@ -149,3 +154,5 @@ class Relay:
             log.warning("outbox_rows_not_marked", rows=len(sent), error=str(exc))
             self._sent = sent + self._sent
             self._to_mark.set()
+            return False
+        return True

@@ -15,6 +15,7 @@ from libs.kernel import DiskError, TransientError
 from libs.storage.keywords import TantivyKeywords
 from libs.storage.objects import DiskObjectStore
 from libs.storage.ports import IndexRow
+from libs.storage.room import Room
 from libs.storage.sql import Database, api_keys, open_database
 from libs.storage.sql.tables import api_keys as keys_table
 from libs.storage.vectors import MilvusVectors
@@ -128,6 +129,38 @@ async def test_the_keyword_index_finds_what_it_has_and_writes_again(disk: SmallD
     assert len(await index.search(NAME, "t", ["old"], 50)) == 20
     await index.ensure("another")
     await index.close()
+
+
+async def test_stores_on_a_read_only_disk_name_it_and_write_when_it_is_writable_again(
+    disk: SmallDisk,
+) -> None:
+    objects = DiskObjectStore(disk.folder / "objects")
+    await objects.put("t/old", b"old")
+    before = TantivyKeywords(disk.folder, writes=True)
+    await before.upsert(NAME, rows("old", 20))
+    await before.close()
+    disk.make_read_only()
+    index = TantivyKeywords(disk.folder, writes=True)
+    db = open_database(f"sqlite+aiosqlite:///{disk.folder / 'sluice.db'}")
+    attempts: list[Callable[[], Awaitable[None]]] = [
+        lambda: objects.put("t/new", b"new"),
+        lambda: index.upsert(NAME, rows("new", 10)),
+        lambda: index.ensure("another"),
+        db.create_schema,
+    ]
+    for attempt in attempts:
+        with pytest.raises(DiskError) as caught:
+            await attempt()
+        assert not caught.value.full
+    assert Room(disk.folder).lack() is not None
+    assert await objects.get("t/old") == b"old"
+    disk.make_read_only(read_only=False)
+    assert Room(disk.folder).lack() is None
+    for attempt in attempts:
+        await attempt()
+    assert await index.count(NAME, "t") == 30
+    await index.close()
+    await db.close()
 
 
 class Server:

@@ -11,8 +11,8 @@ from sqlalchemy import select, update
 from libs.contracts import OutgoingRecord
 from libs.eventbus.relay import Relay, RelayPolicy
 from libs.eventbus.sweep import Sweep, SweepPolicy
-from libs.kernel import now_us
-from libs.storage.sql import Database, open_database
+from libs.kernel import DiskError, now_us
+from libs.storage.sql import Database, UnitOfWork, open_database
 from libs.storage.sql.tables import outbox
 from tests.fakes_delivery import FakePublisher
 from tests.waiting import until
@@ -149,3 +149,31 @@ async def test_rows_of_a_process_that_died_are_sent_once_by_one_of_the_others(
     async with running(*relays, *sweeps):
         await until_unsent_are(db)
     assert sorted(publisher.keys()) == sorted(keys)
+
+
+class FullDatabase(Database):
+    """Takes no writes for some tries."""
+
+    refusals = 5
+
+    @asynccontextmanager
+    async def work(self) -> AsyncIterator[UnitOfWork]:
+        if self.refusals:
+            self.refusals -= 1
+            raise DiskError("no room")
+        async with super().work() as sql:
+            yield sql
+
+
+async def test_while_sql_takes_no_writes_marking_is_tried_less_and_less_often(
+    db: Database, publisher: FakePublisher
+) -> None:
+    policy = RelayPolicy(mark_every_s=0.01)
+    relay = Relay(FullDatabase(db.engine), publisher, lambda: "e1", policy)
+    db.after_commit = relay.after_commit
+    clock = asyncio.get_running_loop().time
+    began = clock()
+    async with running(relay):
+        await commit(db, "a")
+        await until_unsent_are(db)
+    assert clock() - began >= 0.01 * (1 + 2 + 4 + 8 + 16 + 32)

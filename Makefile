@@ -6,7 +6,7 @@ READY := $(VENV)/.ready
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run test check lint types imports schemas unit contract integration e2e chaos bench bench-eventbus bench-local lock clean
+.PHONY: help setup run test check lint types imports schemas unit contract integration e2e chaos soak bench bench-eventbus bench-local lock clean
 
 help: ## Show the targets
 	@grep -E '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 18
@@ -51,10 +51,13 @@ integration: $(READY) ## Suites on the real embedded broker and stores
 	$(BIN)/pytest tests/integration
 
 e2e: $(READY) ## The whole local product, used as its users do
-	$(BIN)/pytest tests/e2e tests/chaos
+	$(BIN)/pytest tests/e2e tests/chaos tests/soak
 
 chaos: $(READY) ## Kill everything at random under load, then count (SEEDS=1,2,3)
 	$(BIN)/python -m tests.chaos --seeds $(or $(SEEDS),1)
+
+soak: $(READY) ## 2 000 documents and 500 turns in fast forward: nothing may grow
+	$(BIN)/python -m tests.soak
 
 bench: $(READY) ## Every benchmark, each a table of ratios
 	$(BIN)/python -m tests.bench

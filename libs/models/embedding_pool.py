@@ -57,8 +57,10 @@ class EmbeddingPool:
         process = await self._idle.get()
         healthy: Process | None = None
         try:
-            if process is None or process.returncode is not None:
-                process = await self._start()
+            if process is not None and process.returncode is not None:
+                self._discard(process)  # it died at rest
+                process = None
+            process = process or await self._start()
             vectors = await self._exchange(process, texts)
             healthy = process
         except (OSError, asyncio.IncompleteReadError) as exc:

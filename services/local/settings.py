@@ -13,8 +13,8 @@ class LocalSettings(PlatformSettings):
     broker_port: int = Field(default=19092, validation_alias="SLUICE_BROKER_PORT")
     milvus_port: int = Field(default=19530, validation_alias="SLUICE_MILVUS_PORT")
     # The embedded broker never frees memory: above this it is recycled in a quiet moment,
-    # above twice this at once.
-    broker_max_mb: int = Field(default=512, gt=0, validation_alias="SLUICE_BROKER_MAX_MB")
+    # above twice this at once. An empty one takes 20 MB, and would be recycled for ever.
+    broker_max_mb: int = Field(default=512, ge=24, validation_alias="SLUICE_BROKER_MAX_MB")
     stop_timeout_s: float = Field(default=25.0, gt=0, validation_alias="SLUICE_STOP_TIMEOUT_S")
 
     def health_port_of(self, place: int) -> int | None:

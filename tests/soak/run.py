@@ -71,7 +71,7 @@ FULL = Size(
     least_recycled=1,
 )
 SMALL = Size(
-    documents=100, turns=60, broker_max_mb=512, sample_s=0.5, kept_s=10.0, memory=Tolerance(1.0, 50)
+    documents=75, turns=50, broker_max_mb=512, sample_s=0.5, kept_s=10.0, memory=Tolerance(1.0, 50)
 )
 
 

@@ -95,14 +95,14 @@ def record(document_id: str, generation: int = 1, *, partition: int = 0) -> Outg
     return OutgoingRecord(TOPIC, document_id, encode(event), {}, partition)
 
 
-async def until(condition: Callable[[], bool], within_s: float = 20.0) -> None:
+async def until(condition: Callable[[], bool], within_s: float = 60.0) -> None:
     async with asyncio.timeout(within_s):
         while not condition():  # noqa: ASYNC110 - any state may be waited for
             await asyncio.sleep(0.01)
 
 
 async def until_committed(bus: Bus, count: int) -> None:
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(60):
         while await bus.committed() < count:  # noqa: ASYNC110
             await asyncio.sleep(0.02)
 

@@ -150,6 +150,14 @@ async def test_refusals(pool: ParserPool, data: bytes, name: str, reason: str) -
     assert caught.value.detail
 
 
+async def test_xml_that_breaks_off_in_the_middle_is_never_read_in_part(pool: ParserPool) -> None:
+    """The native stream reports the failure in some of the reads only."""
+    data = b'<?xml version="1.0"?><a>' + b"<p>some text</p>" * 20 + b"<p>broken</q></a>"
+    for _ in range(12):
+        with pytest.raises(PermanentError, match="corrupt"):
+            await read(pool, data, "broken.xml")
+
+
 async def test_scanned_pages_are_recognised_beside_those_with_text(pool: ParserPool) -> None:
     document = await read(pool, scan_pdf("Invoice 2031", "", "Total 450 EUR"), "scan.pdf")
     assert [

@@ -45,6 +45,7 @@ _ENCRYPTED = re.compile(
 )
 _ENCRYPTED_TYPES = re.compile(r"x-tika-ooxml-protected|drm-encrypted|pgp-encrypted|pkcs7-mime")
 _FLOWING_TYPES = re.compile(r"html|epub")
+_XML_TYPES = re.compile(r"^(?:application|text|image)/(?:[\w.-]+\+)?xml\b")
 _MAIL_TYPES = re.compile(r"message/rfc822|vnd\.ms-outlook")
 _MAIL_FIELDS = {
     "From": "Message-From",
@@ -127,6 +128,11 @@ def _extracted(
         raise refusal("too-many-pages") from exc
     except Exception as exc:  # the binding raises whatever class the native side made
         raise refusal(_reason_of(path, exc)) from exc
+    # The stream forgets, now and then, that an XML parser failed; the string call never does.
+    if _XML_TYPES.search(_first(metadata, "Content-Type")) and (
+        said := _message_of(path, max_chars=max_chars)
+    ):
+        raise refusal(_reason(said))
     return builder, metadata, target
 
 
@@ -211,10 +217,11 @@ def _reason(message: str) -> str:
     return "corrupt"
 
 
-def _message_of(path: Path) -> str:
+def _message_of(path: Path, *, max_chars: int = 1000) -> str:
     """What is wrong: the string call says what the stream call keeps to itself."""
     try:
-        iscc_tika.Extractor().set_extract_string_max_length(1000).extract_file_to_string(str(path))
+        extractor = iscc_tika.Extractor().set_extract_string_max_length(max_chars)
+        extractor.extract_file_to_string(str(path))
     except Exception as exc:  # noqa: BLE001 - any class, see above
         return str(exc)
     return ""

@@ -57,6 +57,31 @@ def promote_headings(text: str, blocks: Sequence[Block]) -> list[Block]:
     return promoted
 
 
+def with_numbered_headings(text: str, blocks: Sequence[Block]) -> list[Block]:
+    """The blocks with numbered headings, where the source marks none or hardly any.
+
+    A source that marks fewer headings than are numbered marked its title only: the numbered ones
+    come below it.
+    """
+    marked = [block for block in blocks if block.kind is BlockKind.HEADING]
+    promoted = promote_headings(text, blocks)
+    if not marked:
+        return promoted
+    starts = {block.start for block in marked}
+    added = {
+        block.start
+        for block in promoted
+        if block.kind is BlockKind.HEADING and block.start not in starts
+    }
+    if len(added) <= len(marked):
+        return list(blocks)
+    deepest = max(block.level or 1 for block in marked)
+    return [
+        replace(block, level=(block.level or 1) + deepest) if block.start in added else block
+        for block in promoted
+    ]
+
+
 def _rank_of_block(text: str, block: Block) -> int | None:
     if block.kind not in {BlockKind.PARAGRAPH, BlockKind.LIST_ITEM}:
         return None

@@ -2,7 +2,7 @@
 
 import io
 import zipfile
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 
 from PIL import Image, ImageDraw, ImageFont
 
@@ -135,3 +135,90 @@ def _drawn(text: str) -> Image.Image:
     image = Image.new("RGB", (640, 160), "white")
     ImageDraw.Draw(image).text((40, 50), text, fill="black", font=ImageFont.load_default(48))
     return image
+
+
+def large_pdf(pages: int, image_bytes: int = 0) -> Iterator[bytes]:
+    """A PDF file piece by piece: 45 lines a page and a grey picture of so many bytes."""
+    offsets: dict[int, int] = {}
+    written = 0
+
+    def piece(data: bytes) -> bytes:
+        nonlocal written
+        written += len(data)
+        return data
+
+    def numbered(number: int, body: bytes) -> bytes:
+        offsets[number] = written
+        return piece(b"%d 0 obj\n%s\nendobj\n" % (number, body))
+
+    side = int(image_bytes**0.5)
+    picture_bytes = bytes(side * side)
+    kids = b" ".join(b"%d 0 R" % (4 + 3 * n) for n in range(pages))
+    yield piece(b"%PDF-1.4\n")
+    yield numbered(1, b"<< /Type /Catalog /Pages 2 0 R >>")
+    yield numbered(2, b"<< /Type /Pages /Kids [%s] /Count %d >>" % (kids, pages))
+    yield numbered(3, b"<< /Type /Font /Subtype /Type1 /BaseFont /Helvetica >>")
+    for n in range(pages):
+        first = 4 + 3 * n
+        lines = b" ".join(b"(Line %d of page %d.) Tj T*" % (line, n + 1) for line in range(45))
+        content = b"BT /F1 10 Tf 14 TL 72 750 Td %s ET" % lines
+        content += b" q 100 0 0 100 300 20 cm /I Do Q" if side else b""
+        yield numbered(
+            first,
+            b"<< /Type /Page /Parent 2 0 R /MediaBox [0 0 612 792] /Contents %d 0 R /Resources "
+            b"<< /Font << /F1 3 0 R >> /XObject << /I %d 0 R >> >> >>" % (first + 1, first + 2),
+        )
+        yield numbered(first + 1, _stream(b"", content))
+        yield numbered(
+            first + 2,
+            _stream(
+                b"/Type /XObject /Subtype /Image /Width %d /Height %d /ColorSpace /DeviceGray "
+                b"/BitsPerComponent 8" % (side, side),
+                picture_bytes,
+            ),
+        )
+    at, size = written, len(offsets) + 1
+    table = b"".join(b"%010d 00000 n \n" % offsets[number] for number in range(1, size))
+    yield b"xref\n0 %d\n0000000000 65535 f \n%s" % (size, table)
+    yield b"trailer << /Size %d /Root 1 0 R >>\nstartxref\n%d\n%%%%EOF\n" % (size, at)
+
+
+def _stream(entries: bytes, data: bytes) -> bytes:
+    return b"<< %s /Length %d >>\nstream\n%s\nendstream" % (entries, len(data), data)
+
+
+def ruled_pdf(rows: Sequence[Sequence[str]], *, heading: str, body: str) -> bytes:
+    """A PDF page with a large heading, a paragraph and a table whose cells have lines around."""
+    width, height, top = 150, 20, 600
+    across, down = len(rows[0]), len(rows)
+    lines = [
+        *(
+            f"72 {top - height * n} m {72 + width * across} {top - height * n} l S"
+            for n in range(down + 1)
+        ),
+        *(
+            f"{72 + width * n} {top} m {72 + width * n} {top - height * down} l S"
+            for n in range(across + 1)
+        ),
+    ]
+    cells = [
+        f"BT /F1 10 Tf {76 + width * x} {top - height * (y + 1) + 6} Td ({cell}) Tj ET"
+        for y, row in enumerate(rows)
+        for x, cell in enumerate(row)
+    ]
+    content = " ".join(
+        [
+            f"BT /F1 18 Tf 72 700 Td ({heading}) Tj ET",
+            f"BT /F1 10 Tf 72 660 Td ({body}) Tj ET",
+            *lines,
+            *cells,
+        ]
+    )
+    return pdf_of(
+        "<< /Type /Catalog /Pages 2 0 R >>",
+        "<< /Type /Pages /Kids [4 0 R] /Count 1 >>",
+        "<< /Type /Font /Subtype /Type1 /BaseFont /Helvetica >>",
+        "<< /Type /Page /Parent 2 0 R /MediaBox [0 0 612 792] "
+        "/Resources << /Font << /F1 3 0 R >> >> /Contents 5 0 R >>",
+        f"<< /Length {len(content)} >>\nstream\n{content}\nendstream",
+    )

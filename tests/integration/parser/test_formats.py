@@ -18,6 +18,7 @@ from tests.integration.parser.made_files import (
     paragraph,
     pdf,
     picture,
+    ruled_pdf,
     scan_pdf,
     strict_xlsx,
     table,
@@ -88,6 +89,18 @@ async def test_pdf_pages(pool: ParserPool) -> None:
         ("The second page.", 2),
     ]
     assert document.page_count == 2
+
+
+async def test_headings_and_ruled_tables_of_a_pdf(pool: ParserPool) -> None:
+    rows = [("City", "Limit"), ("Beijing", "800"), ("Chengdu", "450")]
+    data = ruled_pdf(rows, heading="Travel", body="These limits hold for one night each.")
+    document = await read(pool, data, "a.pdf")
+    assert shape(document) == [
+        ("h1", "Travel"),
+        ("paragraph", "These limits hold for one night each."),
+        ("table", "City | Limit\nBeijing | 800\nChengdu | 450"),
+    ]
+    assert document.table_count == 1
 
 
 async def test_pages_without_text_are_counted(pool: ParserPool) -> None:

@@ -23,6 +23,7 @@ from libs.documents.recognised import RecognisedLine, add_recognised
 from libs.documents.reflow import reflow
 from libs.documents.xhtml import PictureReader
 from libs.storage.room import disk_error
+from services.ingest.parser.adapters.pdf_pages import open_pages
 from services.ingest.parser.domain.refusals import refusal
 
 __all__ = ["PdfiumError", "Recogniser", "open_pictures", "read_picture"]
@@ -71,16 +72,10 @@ class Recogniser:
 
         Raises: `pypdfium2.PdfiumError` for damaged files.
         """
-        with pypdfium2.PdfDocument(path) as document:
-            for number in sorted(numbers):
-                if number <= len(document):
-                    page = document[number - 1]
-                    try:
-                        lines = self.picture(_render(page))
-                    finally:
-                        page.close()
-                    if lines:
-                        yield number, lines
+        for number, page in open_pages(path, numbers):
+            lines = self.picture(_render(page))
+            if lines:
+                yield number, lines
 
     def frames(self, path: Path) -> Iterator[list[RecognisedLine]]:
         """What stands on each picture of an image file (TIFF files hold many).

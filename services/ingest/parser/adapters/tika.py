@@ -15,9 +15,10 @@ from typing import Any
 import iscc_tika
 
 from libs.documents.builder import BlockBuilder, TooLongError
-from libs.documents.headings import promote_headings
+from libs.documents.headings import promote_headings, with_numbered_headings
 from libs.documents.model import Block, BlockKind, ParsedDocument
 from libs.documents.normalise import replacement_share
+from libs.documents.page_layout import lay_over
 from libs.documents.recognised import add_recognised
 from libs.documents.reflow import reflow
 from libs.documents.xhtml import (
@@ -28,6 +29,7 @@ from libs.documents.xhtml import (
     read_xhtml,
 )
 from libs.storage.room import disk_error
+from services.ingest.parser.adapters.layout import page_layouts
 from services.ingest.parser.adapters.ocr import PdfiumError, Recogniser, open_pictures
 from services.ingest.parser.domain.ooxml import is_strict, write_transitional
 from services.ingest.parser.domain.refusals import refusal
@@ -107,7 +109,7 @@ def _read(path: Path, max_chars: int, recogniser: Recogniser | None) -> ParsedDo
     if recogniser is not None and recogniser.left_out:
         warnings.append(f"{recogniser.left_out} pictures over the limit were not read")
     _judge(path, metadata, builder, target, looked=looked)
-    builder = _arranged(path, metadata, builder, target, max_chars)
+    builder = _arranged(path, metadata, builder, target, max_chars, warnings)
     return _document(metadata, builder, target, warnings)
 
 
@@ -275,11 +277,17 @@ def _only_ciphertext(text: str) -> bool:
 
 
 def _arranged(
-    path: Path, metadata: Metadata, builder: BlockBuilder, target: XhtmlTarget, max_chars: int
+    path: Path,
+    metadata: Metadata,
+    builder: BlockBuilder,
+    target: XhtmlTarget,
+    max_chars: int,
+    warnings: list[str],
 ) -> BlockBuilder:
     """The blocks as a reader of the original sees them: lines joined, slides in order."""
     media_type = _first(metadata, "Content-Type")
     if media_type.startswith("application/pdf"):
+        builder = _with_layout(path, builder, max_chars, warnings)
         return reflow(builder.text, builder.blocks, max_chars)
     starts = target.slide_starts
     order = slide_order(path) if "presentationml" in media_type else None
@@ -289,11 +297,29 @@ def _arranged(
     return builder
 
 
+def _with_layout(
+    path: Path, builder: BlockBuilder, max_chars: int, warnings: list[str]
+) -> BlockBuilder:
+    """The blocks with the headings and ruled tables that the pages show."""
+    try:
+        pages = list(page_layouts(path))
+        laid, missed = lay_over(builder.text, builder.blocks, builder.page_count, pages, max_chars)
+    except PdfiumError:
+        return builder
+    except TooLongError as exc:
+        raise refusal("too-large") from exc
+    if missed:
+        warnings.append(f"{missed} tables are given as lines of text")
+    return laid
+
+
 def _document(
     metadata: Metadata, builder: BlockBuilder, target: XhtmlTarget, warnings: list[str]
 ) -> ParsedDocument:
     text, blocks = builder.text, builder.blocks
-    if not any(block.kind is BlockKind.HEADING for block in blocks):
+    if _first(metadata, "Content-Type").startswith("application/pdf"):
+        blocks = with_numbered_headings(text, blocks)
+    elif not any(block.kind is BlockKind.HEADING for block in blocks):
         blocks = promote_headings(text, blocks)
     return ParsedDocument(
         text=text,
@@ -302,7 +328,7 @@ def _document(
         title=_first(metadata, "dc:title") or None,
         language=_first(metadata, "dc:language") or _first(metadata, "language") or None,
         page_count=_page_count(metadata, builder),
-        table_count=target.table_count,
+        table_count=sum(block.kind is BlockKind.TABLE for block in blocks),
         warnings=[*warnings, *_warnings(metadata, builder, target)],
     )
 

@@ -1,11 +1,13 @@
 """Readers lay blocks over a text: offsets rebuild it, structure is found."""
 
+from dataclasses import replace
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from libs.documents.builder import BlockBuilder, TooLongError
-from libs.documents.headings import heading_rank
+from libs.documents.headings import heading_rank, with_numbered_headings
 from libs.documents.markdown import heading_title, read_markdown
 from libs.documents.model import Block, BlockKind, ParsedDocument
 from libs.documents.normalise import normalise_text, replacement_share
@@ -253,3 +255,19 @@ def test_lines_of_a_pdf_page_become_paragraphs_again() -> None:
         ("paragraph", "第二页。"),
     ]
     assert [block.page for block in again.blocks] == [1, 1, 1, 1, 1, 1, 1, 1, 2]
+
+
+def test_numbered_headings_come_below_a_title_that_alone_was_marked() -> None:
+    builder = BlockBuilder()
+    builder.add(BlockKind.HEADING, "Handbook", level=1)
+    for part in ("第一章 总则", "Text of it.", "第二章 考勤", "More text."):
+        builder.add(BlockKind.PARAGRAPH, part)
+    blocks = with_numbered_headings(builder.text, builder.blocks)
+    assert [(b.level, builder.text[b.start : b.end]) for b in blocks if b.level] == [
+        (1, "Handbook"),
+        (2, "第一章 总则"),
+        (2, "第二章 考勤"),
+    ]
+    marked = [*builder.blocks]
+    marked[1:] = [replace(b, kind=BlockKind.HEADING, level=2) for b in builder.blocks[1::2]]
+    assert with_numbered_headings(builder.text, marked) == marked

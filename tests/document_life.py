@@ -4,6 +4,7 @@ Every effect of a handler (a write to a store, a unit of work) can be where it i
 crash, an error, or something else that happens at that very moment.
 """
 
+import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
@@ -20,7 +21,14 @@ from libs.contracts import (
     decode,
 )
 from libs.eventbus.subscriptions import Failure
-from libs.kernel import ConflictError, NotFoundError, PermanentError, TransientError, new_id
+from libs.kernel import (
+    ConflictError,
+    NotFoundError,
+    PermanentError,
+    TransientError,
+    new_id,
+    now_us,
+)
 from libs.service.document_watch import DocumentWatch
 from libs.service.failures import failing
 from libs.service.unfinished import DELETIONS, PIPELINE
@@ -43,7 +51,6 @@ from tests.library import ACTIVE
 
 TENANT = "acme"
 STAGES = {DocumentUploaded: "parse", DocumentParsed: "chunk", DocumentChunked: "index"}
-FUTURE_US = 2**62
 NEVER_S = 3600.0
 
 Happening = Callable[[], Awaitable[object]]
@@ -243,7 +250,9 @@ class Life:
         return len(works)
 
     async def sweep(self, *, failed_before_us: int = 0) -> None:
-        await orphans.sweep(self.db, self.objects, before_us=FUTURE_US)
+        """Of everything up to now; no later upload has an id that old."""
+        await orphans.sweep(self.db, self.objects, before_us=now_us())
+        await asyncio.sleep(0.002)
         await stale_rows.sweep(self.indexer, failed_before_us=failed_before_us)
 
     async def settle(self, rounds: int = 8) -> None:

@@ -18,7 +18,7 @@ from libs.storage.sql.tables import chunks as chunk_rows
 from libs.storage.sql.tables import dead_letters
 from services.gateway.domain.standing import may_help
 from services.gateway.redriving import redrive
-from tests.document_life import FUTURE_US, TENANT, CrashError, Life, LifeDatabase
+from tests.document_life import TENANT, CrashError, Life, LifeDatabase
 from tests.fakes_search import FakeEmbedder
 from tests.library import ACTIVE
 
@@ -248,7 +248,7 @@ async def test_what_a_crashed_writer_left_of_a_deleted_document_is_swept(
     life.effects.interrupt(0, None)
     await life.ask("delete", document_id)
     await life.settle()
-    await life.sweep(failed_before_us=FUTURE_US)
+    await life.sweep(failed_before_us=2**62)
     assert await held(life, document_id) == (0, 0, 0, 0)
 
 

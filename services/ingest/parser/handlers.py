@@ -71,6 +71,7 @@ async def _announce(event: DocumentUploaded, parsed: Parsed, deps: Deps) -> bool
         "chars": parsed.char_count,
         "blocks": parsed.block_count,
         "tables": parsed.table_count,
+        "rows": parsed.row_count,
         **({"warnings": parsed.warning_count} if parsed.warning_count else {}),
         **({} if parsed.page_count is None else {"pages": parsed.page_count}),
     }

@@ -26,6 +26,7 @@ class Parsed:
     char_count: int
     block_count: int
     table_count: int
+    row_count: int  # of all tables
     page_count: int | None
     warning_count: int = 0  # what may be missing; the sentences are in the stored document
 

@@ -93,6 +93,7 @@ def _answer(task: dict[str, Any], recogniser: "Recogniser") -> dict[str, Any]:
             "char_count": parsed.char_count,
             "block_count": parsed.block_count,
             "table_count": parsed.table_count,
+            "row_count": parsed.row_count,
             "page_count": parsed.page_count,
             "warning_count": parsed.warning_count,
         }

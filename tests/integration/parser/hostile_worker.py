@@ -59,8 +59,8 @@ def main() -> None:
 def succeed(task: dict[str, Any]) -> None:
     (Path(task["out"]) / DOCUMENT_FILE).write_text("{}")
     (Path(task["out"]) / TEXT_FILE).write_bytes(Path(task["source"]).read_bytes())
-    counts = {"char_count": os.getpid(), "block_count": 1, "table_count": 0, "page_count": None}
-    answer({"parsed": {"media_type": "text/plain", **counts}})
+    counts = {"char_count": os.getpid(), "block_count": 1, "table_count": 0, "row_count": 0}
+    answer({"parsed": {"media_type": "text/plain", "page_count": None, **counts}})
 
 
 def answer(fields: dict[str, Any]) -> None:

@@ -138,6 +138,7 @@ async def test_urgent_files_do_not_wait_behind_others(pool: ParserPool) -> None:
     assert parsed.files.text == b"content"
     assert not slow.done()
     slow.cancel()
+    await asyncio.wait({slow})
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="needs the parent-death signal")

@@ -2,6 +2,7 @@
 
 from libs.documents.model import BlockKind, ParsedDocument
 from libs.documents.serialise import dump_document
+from services.ingest.parser.domain.accounting import row_count
 from services.ingest.parser.ports import Parsed
 
 
@@ -14,6 +15,7 @@ def pack_document(document: ParsedDocument) -> Parsed:
         char_count=len(document.text),
         block_count=blocks,
         table_count=document.table_count,
+        row_count=row_count(document.text, document.blocks),
         page_count=document.page_count,
         warning_count=len(document.warnings),
     )

@@ -11,6 +11,7 @@ from libs.documents.model import BlockKind, ParsedDocument
 from libs.documents.normalise import replacement_share
 from libs.documents.plain import read_plain
 from libs.documents.tables import read_csv
+from services.ingest.parser.domain.accounting import shortfalls
 from services.ingest.parser.domain.archives import Budget, read_archive
 from services.ingest.parser.domain.mails import read_mail
 from services.ingest.parser.domain.refusals import refusal
@@ -69,10 +70,10 @@ class _Reading:
 
     def _with_tika(self, path: Path) -> ParsedDocument:
         document = self.tika(path, self.max_chars)
+        warnings = [*document.warnings, *shortfalls(path, document.text, document.blocks)]
         if is_cut_off(path):
-            warning = "the file is damaged or cut off: text may be missing"
-            return replace(document, warnings=[*document.warnings, warning])
-        return document
+            warnings.append("the file is damaged or cut off: text may be missing")
+        return replace(document, warnings=warnings)
 
 
 def _read_text(reader: Reader, source: str, max_chars: int) -> ParsedDocument:

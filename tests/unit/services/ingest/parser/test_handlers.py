@@ -91,6 +91,7 @@ async def test_a_file_is_parsed_and_chunked(pipeline: Pipeline) -> None:
         "chars": len(HANDBOOK),
         "blocks": 4,
         "tables": 1,
+        "rows": 2,
         "parents": 1,
         "chunks": 1,
     }

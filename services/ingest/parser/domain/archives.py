@@ -8,6 +8,7 @@ import gzip
 import lzma
 import re
 import stat
+import struct
 import tarfile
 import tempfile
 import zipfile
@@ -38,6 +39,9 @@ _UNSAFE = re.compile(r"^[/\\]|^[A-Za-z]:|(?:^|[/\\])\.\.(?:[/\\]|$)")
 _NO_CONTENT = re.compile(r"(?:^|/)(?:__MACOSX/|\.DS_Store$)")
 _DAMAGED = (zipfile.BadZipFile, tarfile.TarError, zlib.error, lzma.LZMAError, EOFError, OSError)
 _COMPRESSED = (b"\x1f\x8b", b"BZh", b"\xfd7zXZ")
+
+# What the standard library raises where a field holds nonsense.
+_INVALID = (ValueError, KeyError, IndexError, OverflowError, RuntimeError, struct.error)
 
 MemberReader = Callable[[Path, str, "Budget"], ParsedDocument]
 
@@ -188,7 +192,7 @@ def _unpack(source: IO[bytes], target: Path, budget: Budget) -> None:
                 if budget.bytes_left < 0:
                     raise refusal("decompression-bomb")
                 file.write(block)
-    except _DAMAGED as exc:
+    except (*_DAMAGED, *_INVALID) as exc:
         raise disk_error(exc, str(target)) or refusal("corrupt") from exc
 
 
@@ -236,7 +240,7 @@ def _open_zipped(archive: zipfile.ZipFile, info: zipfile.ZipInfo) -> IO[bytes]:
         return archive.open(info)
     except NotImplementedError as exc:  # a method of packing that Python does not know
         raise refusal("unsupported-archive") from exc
-    except _DAMAGED as exc:
+    except (*_DAMAGED, *_INVALID) as exc:
         raise refusal("corrupt") from exc
 
 
@@ -264,15 +268,18 @@ class _Header(tarfile.TarInfo):
 
 
 def _tar_members(path: Path) -> Iterator[Member]:
-    # As a stream: read once, forwards.
-    with tarfile.open(path, "r|*", tarinfo=_Header, errors="replace") as archive:
-        for info in archive:
-            if info.isdir() or _NO_CONTENT.search(info.name):
-                continue
-            if not info.isfile() or _UNSAFE.search(info.name):
-                yield Member(info.name, "unsafe-member")
-            else:
-                yield Member(info.name, open=lambda info=info: _extracted(archive, info))  # type: ignore[misc]
+    try:
+        # As a stream: read once, forwards.
+        with tarfile.open(path, "r|*", tarinfo=_Header, errors="replace") as archive:
+            for info in archive:
+                if info.isdir() or _NO_CONTENT.search(info.name):
+                    continue
+                if not info.isfile() or _UNSAFE.search(info.name):
+                    yield Member(info.name, "unsafe-member")
+                else:
+                    yield Member(info.name, open=lambda info=info: _extracted(archive, info))  # type: ignore[misc]
+    except _INVALID as exc:
+        raise tarfile.ReadError("damaged") from exc
 
 
 def _extracted(archive: tarfile.TarFile, info: tarfile.TarInfo) -> IO[bytes]:

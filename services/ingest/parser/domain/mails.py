@@ -5,24 +5,36 @@ it cannot read.
 """
 
 import email
+import email.errors
 import email.header
 import email.policy
 import io
 import tempfile
 from collections.abc import Callable, Iterator
+from contextlib import suppress
+from dataclasses import replace
 from email.message import Message
 from functools import partial
 from pathlib import Path
 
 from libs.documents.model import ParsedDocument
 from libs.kernel import PermanentError
-from libs.storage.room import disk_error
 from services.ingest.parser.domain.archives import Budget, Contents, Member, MemberReader, collect
 from services.ingest.parser.domain.refusals import refusal
 
 MAX_MAIL_BYTES = 100_000_000  # parsed in memory
 # What every kind of address can hold; it keeps bytes of undeclared encodings as they are.
 _POLICY = email.policy.compat32
+# What the standard library raises for mails that break the rules, here and there.
+_MALFORMED = (
+    ValueError,
+    LookupError,
+    TypeError,
+    AttributeError,
+    AssertionError,
+    RecursionError,
+    email.errors.MessageError,
+)
 
 
 def read_mail(
@@ -39,14 +51,20 @@ def read_mail(
     """
     if path.stat().st_size > MAX_MAIL_BYTES:
         return body(path)
-    with path.open("rb") as file:
-        mail = email.message_from_binary_file(file, policy=_POLICY)
-    attachments = list(_taken_out(mail))
+    try:
+        with path.open("rb") as file:
+            mail = email.message_from_binary_file(file, policy=_POLICY)
+        attachments = list(_taken_out(mail))
+        rest = mail.as_bytes() if attachments else b""
+    except _MALFORMED:
+        document = body(path)
+        warning = "the mail is malformed: attachments may be missing, or run into its text"
+        return replace(document, warnings=[*document.warnings, warning])
     if not attachments:
         return body(path)
     contents = Contents(max_chars, "message/rfc822", level=2)
     try:
-        contents.add_own(_own_text(mail, path, body))
+        contents.add_own(_own_text(rest, path, body))
     except PermanentError as exc:
         if exc.reason != "empty":
             raise
@@ -54,14 +72,11 @@ def read_mail(
     return contents.document()
 
 
-def _own_text(mail: Message, path: Path, body: Callable[[Path], ParsedDocument]) -> ParsedDocument:
+def _own_text(rest: bytes, path: Path, body: Callable[[Path], ParsedDocument]) -> ParsedDocument:
     with tempfile.TemporaryDirectory(dir=path.parent) as folder:
-        rest = Path(folder) / "mail.eml"
-        try:
-            rest.write_bytes(mail.as_bytes())
-        except OSError as exc:
-            raise disk_error(exc, str(rest)) or exc from exc
-        return body(rest)
+        stripped = Path(folder) / "mail.eml"
+        stripped.write_bytes(rest)
+        return body(stripped)
 
 
 def _taken_out(mail: Message, depth: int = 0) -> Iterator[Message]:
@@ -99,20 +114,31 @@ def _member(part: Message) -> Member:
 
 
 def _opened(part: Message) -> io.BytesIO:
+    try:
+        return io.BytesIO(_content(part))
+    except _MALFORMED as exc:
+        raise refusal("corrupt") from exc
+
+
+def _content(part: Message) -> bytes:
     if part.get_content_type() == "message/rfc822":
         inner = part.get_payload()
         if not isinstance(inner, list) or not inner or not isinstance(inner[0], Message):
             raise refusal("corrupt")
-        return io.BytesIO(inner[0].as_bytes())
+        return inner[0].as_bytes()
     data = part.get_payload(decode=True)
     if not isinstance(data, bytes):
         raise refusal("corrupt")
-    return io.BytesIO(data)
+    return data
 
 
 def _name(part: Message) -> str:
-    name = part.get_filename()
+    name = None
+    with suppress(*_MALFORMED):
+        name = part.get_filename()
+        if name:
+            pieces = email.header.decode_header(name)
+            return str(email.header.make_header(pieces)).replace("\n", " ")
     if name:
-        pieces = email.header.decode_header(name)
-        return str(email.header.make_header(pieces)).replace("\n", " ")
+        return name
     return "mail.eml" if part.get_content_type() == "message/rfc822" else "attachment"

@@ -154,3 +154,10 @@ def test_a_damaged_archive_keeps_what_could_be_read(tmp_path: Path, end: int) ->
     document = read(tmp_path, data[:end], "a.tar")
     assert "whole" in document.text
     assert document.warnings
+
+
+def test_a_file_whose_name_is_damaged_is_named_as_corrupt(tmp_path: Path) -> None:
+    data = zipped({"年.txt": b"lost", "b.txt": b"kept"})
+    document = read(tmp_path, data.replace("年".encode(), b"\xe5\x28\xa1", 1), "a.zip")
+    assert headings(document) == [(1, "b.txt")]
+    assert document.warnings == ["年.txt: not read (corrupt)"]

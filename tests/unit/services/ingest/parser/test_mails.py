@@ -95,3 +95,20 @@ def test_too_many_attachments(tmp_path: Path) -> None:
     with pytest.raises(PermanentError) as caught:
         read(tmp_path, mail)
     assert caught.value.reason == "too-many-files"
+
+
+def test_a_malformed_mail_is_read_as_it_is_and_says_so(tmp_path: Path) -> None:
+    data = bytes(mail_with(("a.txt", b"text")))
+    boundary = data.split(b'boundary="')[1].split(b'"')[0]
+    inner = b'Content-Type: multipart/mixed; boundary="no\xe5ne"\r\n\r\n\xe5\x8a\r\n--' + boundary
+    path = tmp_path / "source.eml"
+    path.write_bytes(data.replace(b"--" + boundary, b"--" + boundary + b"\r\n" + inner, 1))
+    document = read_document(path, "a.eml", "", max_chars=100_000, tika=plain_body)
+    assert "See the files." in document.text
+    assert any("malformed" in warning for warning in document.warnings)
+
+
+def plain_body(path: Path, max_chars: int) -> ParsedDocument:
+    builder = BlockBuilder(max_chars)
+    builder.add(BlockKind.PARAGRAPH, path.read_bytes().decode("latin-1"))
+    return ParsedDocument(builder.text, builder.blocks, "message/rfc822")

@@ -6,7 +6,7 @@ lines, so nothing is lost or doubled whatever the layout says.
 
 import unicodedata
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
@@ -79,7 +79,7 @@ def lay_over(
     text: str,
     blocks: Sequence[Block],
     page_count: int,
-    pages: Sequence[PageLayout],
+    pages: Mapping[int, PageLayout],
     max_chars: int,
 ) -> tuple[BlockBuilder, int]:
     """The same document with the headings and tables of its pages marked.
@@ -87,12 +87,12 @@ def lay_over(
     Returns how many tables were left as lines, because the text gives them in pieces.
     """
     builder = BlockBuilder(max_chars)
-    levels = heading_levels(pages)
+    levels = heading_levels(list(pages.values()))
     missed = 0
     for number in range(1, page_count + 1):
         builder.page_break()
         own = [b for b in blocks if b.page == number and b.kind is not BlockKind.PAGE_BREAK]
-        layout = pages[number - 1] if number <= len(pages) else PageLayout([], [])
+        layout = pages.get(number, PageLayout([], []))
         missed += _add_page(text, own, layout, levels, builder)
     builder.page_ends()
     for block in blocks:
@@ -116,6 +116,10 @@ def _add_page(
     headings = {
         _bare(line.text): levels[line.height] for line in layout.lines if line.height in levels
     }
+
+    def level_of(block: Block, line: str) -> int | None:
+        return headings.get(_bare(line)) if block.kind is BlockKind.PARAGRAPH else None
+
     at = 0
     while at < len(lines):
         block, line = lines[at]
@@ -123,13 +127,13 @@ def _add_page(
             at, table = tables[at]
             builder.add(BlockKind.TABLE, table)
             continue
-        level = headings.get(_bare(line)) if block.kind is BlockKind.PARAGRAPH else None
+        level = level_of(block, line)
         end = at + 1
         while (
             end < len(lines)
             and end not in tables
             and lines[end][0] is block
-            and headings.get(_bare(lines[end][1])) == level
+            and level_of(*lines[end]) == level
         ):
             end += 1
         run = [line for _, line in lines[at:end]]

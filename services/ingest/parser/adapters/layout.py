@@ -16,14 +16,23 @@ _MAX_LINE_CHARS = 120  # longer lines are no headings
 _THIN = 3.0  # points
 
 
-def page_layouts(path: Path) -> Iterator[PageLayout]:
-    """The layout of each page in order. Raises: `pypdfium2.PdfiumError` for damaged files."""
-    for _, page in open_pages(path):
+def page_layouts(path: Path) -> dict[int, PageLayout]:
+    """The layouts of the pages by their numbers, from 1; damaged pages are left out.
+
+    Raises: `pypdfium2.PdfiumError` for damaged files.
+    """
+    return {number: _layout(page) for number, page in open_pages(path)}
+
+
+def _layout(page: pypdfium2.PdfPage) -> PageLayout:
+    try:
         text = page.get_textpage()
-        try:
-            yield PageLayout(list(_lines(text)), list(_tables(page, text)))
-        finally:
-            text.close()
+    except pypdfium2.PdfiumError:
+        return PageLayout([], [])
+    try:
+        return PageLayout(list(_lines(text)), list(_tables(page, text)))
+    finally:
+        text.close()
 
 
 def _lines(text: pypdfium2.PdfTextPage) -> Iterator[SizedLine]:

@@ -68,13 +68,17 @@ class Recogniser:
     def pages(
         self, path: Path, numbers: Collection[int]
     ) -> Iterator[tuple[int, list[RecognisedLine]]]:
-        """What stands on these pages (from 1) of a PDF file; blank ones are left out.
+        """What stands on these pages (from 1) of a PDF file; blank and damaged ones are
+        left out.
 
         Raises: `pypdfium2.PdfiumError` for damaged files.
         """
         for number, page in open_pages(path, numbers):
-            lines = self.picture(_render(page))
-            if lines:
+            try:
+                image = _render(page)
+            except PdfiumError:
+                continue
+            if lines := self.picture(image):
                 yield number, lines
 
     def frames(self, path: Path) -> Iterator[list[RecognisedLine]]:

@@ -13,7 +13,7 @@ def open_pages(
 ) -> Iterator[tuple[int, pypdfium2.PdfPage]]:
     """Each page (from 1), or those with these numbers, open until the next one is asked for.
 
-    Raises: `pypdfium2.PdfiumError` for damaged files.
+    Damaged pages are left out. Raises: `pypdfium2.PdfiumError` for damaged files.
     """
     document = pypdfium2.PdfDocument(path)
     try:
@@ -26,7 +26,10 @@ def open_pages(
             if held > _HELD_BYTES:
                 document.close()
                 document, held = pypdfium2.PdfDocument(path), 0.0
-            page = document[number - 1]
+            try:
+                page = document[number - 1]
+            except pypdfium2.PdfiumError:  # one damaged page says nothing about the others
+                continue
             try:
                 yield number, page
             finally:

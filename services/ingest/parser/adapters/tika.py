@@ -302,7 +302,7 @@ def _with_layout(
 ) -> BlockBuilder:
     """The blocks with the headings and ruled tables that the pages show."""
     try:
-        pages = list(page_layouts(path))
+        pages = page_layouts(path)
         laid, missed = lay_over(builder.text, builder.blocks, builder.page_count, pages, max_chars)
     except PdfiumError:
         return builder

@@ -28,7 +28,7 @@ def page(*paragraphs: str) -> BlockBuilder:
 
 
 def laid(source: BlockBuilder, layout: PageLayout) -> tuple[list[tuple[str, str]], int]:
-    builder, missed = lay_over(source.text, source.blocks, source.page_count, [layout], 10_000)
+    builder, missed = lay_over(source.text, source.blocks, source.page_count, {1: layout}, 10_000)
     return [
         (f"h{b.level}" if b.level else b.kind.value, builder.text[b.start : b.end])
         for b in builder.blocks
@@ -78,6 +78,15 @@ def test_a_table_takes_the_place_of_its_lines_whatever_their_order() -> None:
     )
 
 
+def test_a_table_that_is_one_already_is_not_cut_at_a_line_like_a_heading() -> None:
+    source = page("Total")
+    source.add(BlockKind.TABLE, "City | Limit\nTotal\nBeijing | 800")
+    assert laid(source, PageLayout([*BODY, sized("Total", 20.0)], [])) == (
+        [("h1", "Total"), ("table", "City | Limit\nTotal\nBeijing | 800")],
+        0,
+    )
+
+
 def test_a_table_whose_text_stands_apart_stays_as_lines_and_is_counted() -> None:
     rows = [["City", "Limit"], ["Beijing", "800"]]
     source = page("City Limit", "A footnote between.", "Beijing 800")
@@ -115,6 +124,6 @@ def test_no_character_is_lost_or_doubled_whatever_the_layout_says(
 ) -> None:
     source = page(*paragraphs, *(" ".join(map(" ".join, rows)) for rows in tables))
     layout = PageLayout([*BODY, *(sized(text.strip(), 20.0) for text in headings)], tables)
-    builder, _ = lay_over(source.text, source.blocks, 1, [layout], 10_000)
+    builder, _ = lay_over(source.text, source.blocks, 1, {1: layout}, 10_000)
     before = Counter("".join(source.text.split()))
     assert Counter("".join(builder.text.replace("|", "").split())) == before

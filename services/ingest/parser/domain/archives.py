@@ -38,6 +38,12 @@ _ENCRYPTED = 0x1
 _UNSAFE = re.compile(r"^[/\\]|^[A-Za-z]:|(?:^|[/\\])\.\.(?:[/\\]|$)")
 _NO_CONTENT = re.compile(r"(?:^|/)(?:__MACOSX/|\.DS_Store$)")
 _DAMAGED = (zipfile.BadZipFile, tarfile.TarError, zlib.error, lzma.LZMAError, EOFError, OSError)
+_MEDIA_TYPES = {
+    b"PK": "application/zip",
+    b"\x1f\x8b": "application/gzip",
+    b"BZ": "application/x-bzip2",
+    b"\xfd7": "application/x-xz",
+}
 _COMPRESSED = (b"\x1f\x8b", b"BZh", b"\xfd7zXZ")
 
 # What the standard library raises where a field holds nonsense.
@@ -78,7 +84,7 @@ def read_archive(
     `too-many-files`, `decompression-bomb`, `too-large`, `corrupt`; when no file inside can be
     read, the commonest reason of theirs. DiskError: there is no room to unpack it.
     """
-    contents = Contents(max_chars, "application/zip")
+    contents = Contents(max_chars, _media_type(path))
     collect(contents, _members(path, name), path.parent, read, budget)
     return contents.document()
 
@@ -178,6 +184,12 @@ class Contents:
                 part = document.text[block.start : block.end]
                 self.builder.add(block.kind, part, level=level, verbatim=True)
         self._tables += document.table_count
+
+
+def _media_type(path: Path) -> str:
+    with path.open("rb") as file:
+        head = file.read(2)
+    return _MEDIA_TYPES.get(head, "application/x-tar")
 
 
 def _spent(budget: Budget) -> bool:

@@ -68,16 +68,22 @@ MEMBERS = {
 
 
 @pytest.mark.parametrize(
-    "pack",
-    [zipped, tarred, lambda m: tarred(m, "w:gz"), lambda m: tarred(m, "w:bz2")],
+    ("pack", "media_type"),
+    [
+        (zipped, "application/zip"),
+        (tarred, "application/x-tar"),
+        (lambda m: tarred(m, "w:gz"), "application/gzip"),
+        (lambda m: tarred(m, "w:bz2"), "application/x-bzip2"),
+    ],
     ids=["zip", "tar", "tar.gz", "tar.bz2"],
 )
 def test_files_come_in_order_below_their_names(
-    tmp_path: Path, pack: Callable[[Members], bytes]
+    tmp_path: Path, pack: Callable[[Members], bytes], media_type: str
 ) -> None:
     document = read(tmp_path, pack(MEMBERS), "a")
     assert headings(document) == [(1, "手册/a.md"), (2, "# 考勤"), (1, "b.txt")]
     assert document.text.endswith("报销时限为三十日。")
+    assert document.media_type == media_type
     assert document.warnings == []
 
 

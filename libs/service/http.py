@@ -37,6 +37,18 @@ class _Server(uvicorn.Server):
     def capture_signals(self) -> Generator[None, None, None]:
         yield  # signals belong to the process, which sets `should_exit`
 
+    async def hang_up(self) -> None:
+        """Leave no connection to an app whose parts are being closed. For a serving cut short:
+        one that ended by itself has none left.
+        """
+        for connection in tuple(self.server_state.connections):
+            if connection.transport is not None:
+                connection.transport.abort()
+        requests = tuple(self.server_state.tasks)
+        for request in requests:
+            request.cancel()
+        await asyncio.gather(*requests, return_exceptions=True)
+
     async def serve(self, sockets: list[socket.socket] | None = None) -> None:
         try:
             await super().serve(sockets)
@@ -115,3 +127,4 @@ async def serve_http(
         for task in (asked, serving):
             task.cancel()
         sock.close()
+        await server.hang_up()

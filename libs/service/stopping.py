@@ -34,8 +34,9 @@ def run(
 ) -> None:
     """Run a service's `main` to its end; blocking.
 
-    The first SIGTERM or SIGINT sets `stopping()`: `main` drains and returns. A second one cancels
-    it. An error that stops the service is logged in one line, and the exit status is 1.
+    The first SIGTERM or SIGINT sets `stopping()`: `main` drains and returns. Ctrl-C after that
+    cancels it; more SIGTERMs do not, as whoever ends many processes may well say it twice. An
+    error that stops the service is logged in one line, and the exit status is 1.
     """
     setproctitle.setproctitle(f"sluice: {service}")
     configure_logging(service, log_level)
@@ -55,15 +56,15 @@ async def _until_stopped(main: Callable[[], Coroutine[Any, Any, None]]) -> None:
     stop = stopping()
     work = asyncio.ensure_future(main())
 
-    def asked_to_stop(name: str) -> None:
-        log.info("stop_requested", signal=name)
-        if stop.is_set():
+    def asked_to_stop(number: signal.Signals) -> None:
+        log.info("stop_requested", signal=number.name)
+        if stop.is_set() and number is signal.SIGINT:
             work.cancel()
         stop.set()
 
     loop = asyncio.get_running_loop()
     for signum in (signal.SIGTERM, signal.SIGINT):
-        loop.add_signal_handler(signum, asked_to_stop, signum.name)
+        loop.add_signal_handler(signum, asked_to_stop, signum)
     log.info("process_started")
     try:
         await work

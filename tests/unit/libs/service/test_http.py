@@ -3,6 +3,7 @@
 import asyncio
 import socket
 from collections.abc import AsyncIterator
+from contextlib import suppress
 
 import httpx
 import pytest
@@ -60,6 +61,38 @@ async def test_open_streams_are_cut_and_the_port_is_free_again() -> None:
         await serving  # the stream itself has no end
         assert [line async for line in lines][-1:] == [""]  # whole, not cut off
     listen_on("127.0.0.1", port).close()
+
+
+async def test_serving_that_is_cut_short_leaves_no_connection_to_an_app_that_is_closing() -> None:
+    app, begun, left = streaming_app(), asyncio.Event(), asyncio.Event()
+
+    @app.get("/long")
+    async def long() -> None:
+        begun.set()
+        try:
+            await asyncio.Event().wait()
+        finally:
+            left.set()
+
+    started, port = asyncio.Event(), free_port()
+    serving = asyncio.create_task(
+        serve_http(app, "127.0.0.1", port, stop=asyncio.Event(), started=started)
+    )
+    await started.wait()
+    idle, busy = [await asyncio.open_connection("127.0.0.1", port) for _ in range(2)]
+    idle[1].write(b"GET /nothing HTTP/1.1\r\nHost: localhost\r\n\r\n")
+    assert b"404" in await idle[0].readline()
+    busy[1].write(b"GET /long HTTP/1.1\r\nHost: localhost\r\n\r\n")
+    await begun.wait()
+    serving.cancel()
+    await asyncio.wait({serving})
+    assert left.is_set()
+    for reader, writer in (idle, busy):
+        with suppress(ConnectionError):
+            writer.write(b"GET /nothing HTTP/1.1\r\nHost: localhost\r\n\r\n")
+            async with asyncio.timeout(10):
+                assert b"HTTP/1.1" not in (await reader.read()).partition(b"\r\n\r\n")[2]
+        writer.close()
 
 
 async def test_a_request_in_work_gets_its_time_and_one_that_takes_longer_may_come_again() -> None:

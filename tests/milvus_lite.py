@@ -8,6 +8,13 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+_SERVE = """
+import sys
+from pathlib import Path
+from services.local.embedded import serve_milvus
+serve_milvus(Path(sys.argv[1]), int(sys.argv[2]))
+"""
+
 
 @dataclass
 class MilvusLite:
@@ -20,10 +27,10 @@ class MilvusLite:
         return f"http://127.0.0.1:{self.port}"
 
     def start(self) -> None:
-        program = str(Path(sys.executable).with_name("milvus-lite"))
-        where = ["--data-dir", str(self.folder), "--host", "127.0.0.1", "--port", str(self.port)]
         self.process = subprocess.Popen(
-            [program, "server", *where], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+            [sys.executable, "-c", _SERVE, str(self.folder), str(self.port)],
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
         )
 
     def kill(self) -> None:

@@ -41,4 +41,5 @@ def resident_mb(pid: int) -> float:
 
 
 def _interrupt(_number: int, _frame: FrameType | None) -> NoReturn:
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)  # told twice, it still closes its files in peace
     raise KeyboardInterrupt

@@ -1,5 +1,6 @@
 """The vector index on a real Milvus Lite server."""
 
+import asyncio
 from collections.abc import AsyncIterator, Iterator
 from functools import partial
 from pathlib import Path
@@ -49,6 +50,42 @@ async def test_rows_are_found_across_flushes(server: MilvusLite, name: str) -> N
     assert await index.count(name, "t") == 20
     hits = await index.search(name, "t", unit_vector(1), 30)
     assert len({hit.chunk_id for hit in hits}) == len(hits) == 20
+    await index.close()
+
+
+async def test_writes_searches_and_flushes_side_by_side_lose_and_miss_nothing(
+    server: MilvusLite, name: str
+) -> None:
+    index = MilvusVectors(server.uri, DIMENSION, flush=FlushPolicy(rows=10**9, idle_s=3600.0))
+    await eventually(lambda: index.ensure(name), on=TransientError)
+    await index.upsert(name, [_row("first", 1)])
+    done = asyncio.Event()
+
+    async def write(writer: int) -> None:
+        for batch in range(25):
+            await index.upsert(
+                name,
+                [_row(f"w{writer}.{batch}.{n}", 2 + writer + batch / 50 + n / 999) for n in (0, 1)],
+            )
+
+    async def flush() -> None:
+        while not done.is_set():
+            await index.flush(name)
+
+    async def search() -> int:
+        missed = 0
+        while not done.is_set():
+            hits = await index.search(name, "t", unit_vector(1), 1)
+            missed += [hit.chunk_id for hit in hits] != ["first"]
+        return missed
+
+    async with asyncio.TaskGroup() as group:
+        group.create_task(flush())
+        searching = group.create_task(search())
+        await asyncio.gather(*map(write, range(8)))
+        done.set()
+    assert searching.result() == 0
+    assert await index.count(name, "t") == 1 + 8 * 25 * 2
     await index.close()
 
 

@@ -131,12 +131,12 @@ class VectorIndexSuite:
         assert await listed(index, name, "nobody") == []
 
     async def test_every_value_means_itself(self, index: VectorIndex, name: str) -> None:
-        rows = []
+        rows = []  # of different places: a graph of equal vectors does not lead to each of them
         for at, value in enumerate(HOSTILE):
             rows += [
-                self._row(f"t{at}", 1, tenant=value),
-                self._row(f"d{at}", 1, domain=value, tenant="domains"),
-                self._row(f"i{at}", 1, document_id=value, tenant="ids"),
+                self._row(f"t{at}", 1, at / 100, tenant=value),
+                self._row(f"d{at}", 1, at / 100, domain=value, tenant="domains"),
+                self._row(f"i{at}", 1, at / 100, document_id=value, tenant="ids"),
             ]
         await index.upsert(name, rows)
         query = unit_vector(1)

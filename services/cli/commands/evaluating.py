@@ -2,7 +2,7 @@
 
 import json
 import random
-from collections.abc import Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated
@@ -14,7 +14,7 @@ from services.cli.client import Client
 from services.cli.errors import CliError, ExitCode
 from services.cli.evaluation import plot, report
 from services.cli.evaluation.answers import judge_answers
-from services.cli.evaluation.library import prepare
+from services.cli.evaluation.library import Library, prepare
 from services.cli.evaluation.retrieval import CHANNELS, judge_retrieval
 from services.cli.evaluation.sets import Question, QuestionSet, load_set
 from services.cli.running import run
@@ -52,9 +52,7 @@ def retrieval(
 
     async def work(client: Client) -> ExitCode:
         judged = {}
-        for one in _load(sets, leave_out, limit, seed):
-            with render.upload_progress(len(one.files)) as changed:
-                library = await prepare(client, one, changed)
+        async for one, library in _libraries(client, _load(sets, leave_out, limit, seed)):
             with _asking(one, sum(q.answerable for q in one.questions)) as asked:
                 judged[one.name] = await judge_retrieval(client, one, library, asked)
         tables = [report.retrieval_table(judged), report.kinds_table(judged)]
@@ -89,9 +87,7 @@ def answers(
     async def work(client: Client) -> ExitCode:
         outside = _unanswerable(foreign, limit, seed) if foreign else []
         answered = {}
-        for one in _load(sets, leave_out, limit, seed):
-            with render.upload_progress(len(one.files)) as changed:
-                library = await prepare(client, one, changed)
+        async for one, library in _libraries(client, _load(sets, leave_out, limit, seed)):
             questions = [*one.questions, *outside]
             with _asking(one, len(questions)) as asked:
                 answered[one.name] = await judge_answers(client, one, library, questions, asked)
@@ -112,6 +108,16 @@ def _load(
     return [
         QuestionSet(one.name, one.files, _drawn(list(one.questions), limit, seed)) for one in sets
     ]
+
+
+async def _libraries(
+    client: Client, sets: list[QuestionSet]
+) -> AsyncIterator[tuple[QuestionSet, Library]]:
+    """Each set with its documents, once all of them can be searched. Raises: CliError."""
+    for one in sets:
+        with render.upload_progress(len(one.files)) as changed:
+            library = await prepare(client, one, changed)
+        yield one, library
 
 
 def _drawn(questions: list[Question], limit: int, seed: int) -> list[Question]:

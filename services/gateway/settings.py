@@ -2,6 +2,7 @@
 
 from pydantic import Field
 
+from libs.service.http import SEND_TIMEOUT_S
 from libs.service.settings import InteractiveSettings
 
 TURNS_PER_MINUTE = 10
@@ -20,7 +21,9 @@ class GatewaySettings(InteractiveSettings):
     # A question that nobody makes progress with for so long ends with an error.
     turn_patience_s: float = Field(default=600.0, ge=0, validation_alias="SLUICE_TURN_PATIENCE_S")
     # A client that takes nothing of its stream for so long is dropped; it may resume.
-    send_timeout_s: float = Field(default=60.0, gt=0, validation_alias="SLUICE_SEND_TIMEOUT_S")
+    send_timeout_s: float = Field(
+        default=SEND_TIMEOUT_S, gt=0, validation_alias="SLUICE_SEND_TIMEOUT_S"
+    )
     # How long a JSON request waits for its answer before it is told where to look for it.
     answer_timeout_s: float = Field(default=300.0, validation_alias="SLUICE_ANSWER_TIMEOUT_S")
 

@@ -7,11 +7,11 @@ import structlog
 from starlette.responses import StreamingResponse
 from starlette.types import Message, Receive, Scope, Send
 
+from libs.service.http import SEND_TIMEOUT_S
 from libs.storage.sql.turn_events import TurnEvent, canonical_json
 
 log = structlog.get_logger(__name__)
 
-SEND_TIMEOUT_S = 60.0
 _HEARTBEAT = b": heartbeat\n\n"
 _HEADERS = {
     "Cache-Control": "no-store, no-transform",

@@ -4,6 +4,8 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from typing import TypeVar
 
+import psutil
+
 T = TypeVar("T")
 
 
@@ -29,3 +31,11 @@ async def eventually(
                 return await attempt()
             except on:
                 await asyncio.sleep(0.05)
+
+
+def is_gone(pid: int) -> bool:
+    """Whether a process has ended, be it unburied; it may end between any two looks at it."""
+    try:
+        return psutil.Process(pid).status() == psutil.STATUS_ZOMBIE
+    except psutil.NoSuchProcess:
+        return True

@@ -22,7 +22,7 @@ from services.ingest.parser.adapters.child import Limits
 from services.ingest.parser.adapters.pool import ParserPool, open_pool
 from services.ingest.parser.ports import Parsed, ParseRequest
 from tests.small_disk import MB, small_disk
-from tests.waiting import until
+from tests.waiting import is_gone, until
 
 HOSTILE = "tests.integration.parser.hostile_worker"
 LIMITS = Limits(timeout_s=60, max_rss_bytes=300_000_000, niceness=0)
@@ -46,10 +46,6 @@ def scratch_folders() -> list[Path]:
     return list(Path(tempfile.gettempdir()).glob(f"sluice-parse-{os.getpid()}-*"))
 
 
-def gone(pid: int) -> bool:
-    return not psutil.pid_exists(pid) or psutil.Process(pid).status() == psutil.STATUS_ZOMBIE
-
-
 @pytest.fixture
 async def pool() -> AsyncIterator[ParserPool]:
     async with open_pool(1, LIMITS, worker=HOSTILE) as pool:
@@ -66,7 +62,7 @@ async def test_a_child_is_used_again_and_replaced_in_time() -> None:
 async def test_an_idle_child_ends() -> None:
     async with open_pool(1, Limits(idle_s=0.05), worker=HOSTILE) as pool:
         pid = (await parse(pool, "good")).char_count
-        await until(lambda: gone(pid))
+        await until(lambda: is_gone(pid))
         assert (await parse(pool, "good")).char_count != pid
 
 
@@ -129,7 +125,7 @@ async def test_cancelling_kills_the_child_at_once(pool: ParserPool, tmp_path: Pa
     task.cancel()
     with pytest.raises(asyncio.CancelledError):
         await asyncio.wait_for(task, timeout=2)
-    await until(lambda: gone(pid))
+    await until(lambda: is_gone(pid))
 
 
 async def test_urgent_files_do_not_wait_behind_others(pool: ParserPool) -> None:
@@ -157,7 +153,7 @@ async def test_children_die_with_their_parent() -> None:
     child_pid = int(await asyncio.to_thread(parent.stdout.readline))
     parent.kill()
     parent.wait()
-    await until(lambda: gone(child_pid))
+    await until(lambda: is_gone(child_pid))
 
 
 async def test_a_child_without_room_does_not_blame_the_file(pool: ParserPool) -> None:

@@ -21,7 +21,12 @@ _REQUEST_TIMEOUT_S = 5.0
 
 
 async def prepare_broker(
-    bootstrap: str, db: Database, *, embedded: bool = False, timeout_s: float = 60.0
+    bootstrap: str,
+    db: Database,
+    *,
+    embedded: bool = False,
+    replication_factor: int = 1,
+    timeout_s: float = 60.0,
 ) -> str:
     """Create the topics and give a new log its epoch; returns the epoch. Safe to repeat.
 
@@ -36,7 +41,9 @@ async def prepare_broker(
         async with asyncio.timeout(timeout_s):
             if embedded and await _patiently_read_epoch(bootstrap) is None:
                 await _make_anew(bootstrap, topic_specs())
-            await apply_topics(bootstrap, timeout_s=timeout_s)
+            await apply_topics(
+                bootstrap, replication_factor=replication_factor, timeout_s=timeout_s
+            )
             return await ensure_epoch(bootstrap, db, timeout_s=timeout_s)
     except TimeoutError as exc:
         raise TransientError(f"broker at {bootstrap} not ready within {timeout_s:g} s") from exc

@@ -5,7 +5,8 @@ import sys
 
 import typer
 
-from services.cli.commands import dlq, evaluating, keys
+from libs.observability import configure_logging
+from services.cli.commands import dlq, evaluating, keys, topics
 from services.cli.commands.asking import ask, search
 from services.cli.commands.fsck import fsck
 from services.cli.commands.lag import lag
@@ -28,8 +29,15 @@ def up() -> None:
 
 for command in (upload, ask, search, status, lag, stuck, resume, fsck):
     app.command()(command)
-for name, group in (("dlq", dlq), ("eval", evaluating), ("keys", keys)):
+for name, group in (("dlq", dlq), ("eval", evaluating), ("keys", keys), ("topics", topics)):
     app.add_typer(group.app, name=name, no_args_is_help=True)
 
-if __name__ == "__main__":
+
+def main() -> None:
+    """The command as people start it: what it says goes to stdout, what goes wrong to stderr."""
+    configure_logging("cli", "WARNING")
     app()
+
+
+if __name__ == "__main__":
+    main()

@@ -6,8 +6,8 @@ import typer
 
 from services.cli import render
 from services.cli.client import Client
-from services.cli.errors import ExitCode
-from services.cli.running import AsJson, print_json, run
+from services.cli.errors import CliError, ExitCode
+from services.cli.running import AsJson, print_json, run, run_alone, settings
 
 app = typer.Typer(help="API keys of your tenant: list, create, revoke.")
 
@@ -68,3 +68,42 @@ def revoke(
         return ExitCode.OK
 
     run(work)
+
+
+@app.command()
+def bootstrap(
+    tenant: Annotated[str, typer.Option(help="Whose administrator it is.")] = "main",
+    as_json: AsJson = False,
+) -> None:
+    """Let in the key in SLUICE_API_KEY as an administrator's: the first one of a new platform.
+
+    Writes to SQL itself, with the settings of the services, so it needs no gateway and no other
+    key. Safe to repeat; a key that was revoked stays so.
+    """
+    from libs.kernel import PermanentError, TransientError
+    from libs.storage.sql import api_keys, open_database
+
+    async def main() -> ExitCode:
+        config = settings()
+        if not config.api_key:
+            raise CliError("set SLUICE_API_KEY to the key to let in", ExitCode.USAGE)
+        db = open_database(config.sql_url)
+        try:
+            async with db.work() as sql:
+                new = await api_keys.ensure(
+                    sql, config.api_key, tenant, role="admin", name="bootstrap"
+                )
+        except PermanentError as exc:
+            raise CliError(exc.detail, ExitCode.FAILED) from exc
+        except TransientError as exc:
+            raise CliError(str(exc), ExitCode.UNREACHABLE) from exc
+        finally:
+            await db.close()
+        if as_json:
+            print_json({"tenant": tenant, "new": new})
+        else:
+            known = "let in from now on" if new else "known already"
+            render.out.print(f"the key is {known}: administrator of {tenant}")
+        return ExitCode.OK
+
+    run_alone(main)

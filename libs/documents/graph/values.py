@@ -1,0 +1,252 @@
+"""Amounts, shares, periods, counts and dates in Chinese and English text, with exact spans."""
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from datetime import MAXYEAR, date, timedelta
+from decimal import Decimal
+from typing import Final
+
+DATE: Final = "date"  # bounds are days, `date.toordinal`
+PERCENT: Final = "%"
+PLAIN: Final = ""  # a number that names no unit
+CURRENCIES: Final = frozenset({"CNY", "USD", "EUR", "GBP", "HKD", "JPY"})
+
+
+@dataclass(frozen=True, slots=True)
+class Interval:
+    """Numbers of one unit; a missing bound is infinite, an open one does not belong to it.
+
+    `unit`: a currency (ISO 4217), `%`, `date`, `hour`, `day`, `workday`, `month`, `person`, or ''.
+    """
+
+    unit: str
+    low: Decimal | None = None
+    high: Decimal | None = None
+    low_open: bool = False
+    high_open: bool = False
+
+    @property
+    def is_empty(self) -> bool:
+        if self.low is None or self.high is None:
+            return False
+        return self.low > self.high or (self.low == self.high and (self.low_open or self.high_open))
+
+
+@dataclass(frozen=True, slots=True)
+class Value:
+    """A number or date as written: `text[start:end]`."""
+
+    interval: Interval  # one point, or the days of a date, month or year
+    start: int
+    end: int
+    scale: int = 1  # 10 000 where it says 万
+
+
+_PLAIN_WIDTH = {code: code - 0xFEE0 for code in range(0xFF01, 0xFF5F)}
+# Those stay: they part clauses in Chinese texts.
+_TO_ASCII: Final[dict[int, int | str]] = {
+    **{code: to for code, to in _PLAIN_WIDTH.items() if chr(code) not in "，；：！？"},
+    **dict.fromkeys((0xA0, 0x2009, 0x202F, 0x3000), " "),
+    0xFFE5: "¥",
+}
+
+
+_WIDE_THOUSANDS = re.compile(r"(?<=[０-９])，(?=[０-９]{3}(?![０-９]))")
+
+
+def plain_width(text: str) -> str:
+    """`text` with ordinary digits, letters and spaces: same length, so spans stay right."""
+    return _WIDE_THOUSANDS.sub(",", text).translate(_TO_ASCII)
+
+
+_DIGITS: Final = {char: n for n, char in enumerate("零一二三四五六七八九")} | {"〇": 0, "两": 2}
+_TENS: Final = {"十": 10, "百": 100, "千": 1000}
+_SCALES: Final = {
+    "十": 10, "百": 100, "千": 1000, "万": 10**4, "十万": 10**5, "百万": 10**6, "千万": 10**7,
+    "亿": 10**8, "k": 1000, "thousand": 1000, "m": 10**6, "mn": 10**6, "million": 10**6,
+    "bn": 10**9, "billion": 10**9,
+}  # fmt: skip
+_UNITS: Final = {
+    "CNY": "元人民币|元|块钱|块|人民币|yuan|rmb|cny", "USD": "美元|美金|us dollars?|dollars?|usd",
+    "EUR": "欧元|euros?|eur", "GBP": "英镑|pounds sterling|pounds?|gbp",
+    "HKD": "港元|港币|hkd", "JPY": "日元|yen|jpy", PERCENT: "%|percent|per cent",
+    "workday": "个?工作日|(?:business|working) days?", "hour": "个?小时|hours?",
+    "day": "天|个?自然日|日|(?:calendar )?days?", "week": "周|个?星期|weeks?",
+    "month": "个月|months?", "year": "年|years?",
+    "person": "人|名(?:员工|职工|人员)?|people|persons?|employees",
+}  # fmt: skip
+_PREFIXES: Final = {
+    "人民币": "CNY", "rmb": "CNY", "cny": "CNY", "¥": "CNY", "us$": "USD", "hk$": "HKD",
+    "$": "USD", "usd": "USD", "eur": "EUR", "€": "EUR", "gbp": "GBP", "£": "GBP",
+}  # fmt: skip
+_IN_UNITS: Final = {"week": ("day", 7), "year": ("month", 12)}
+_UNIT_OF: Final = [(unit, re.compile(names, re.IGNORECASE)) for unit, names in _UNITS.items()]
+
+_NUMBER: Final = re.compile(
+    r"(?P<prefix>人民币|(?:\b|(?<=[\u4e00-\u9fff]))(?:rmb|cny|usd|eur|gbp|us\$|hk\$)|[$¥€£])?[ ]?"
+    r"(?:(?<![A-Za-z0-9_.#])(?<![A-Za-z]-)"
+    r"(?P<digits>\d{1,3}(?:,\d{3}){1,5}(?:\.\d{1,6})?(?![\d,])|\d{1,3}(?:[ ]\d{3}){1,4}(?![ ]?\d)"
+    r"|\d{1,15}(?:\.\d{1,6})?(?![\d.]*\d))"
+    r"|(?P<han>[零〇一二两三四五六七八九十百千万亿]{1,14}))"
+    r"(?:[ ]?(?P<scale>百万|千万|十万|[万亿千百十]|(?:thousand|million|billion|bn|mn|k|"
+    r"m)(?![A-Za-z])))?"
+    r"(?:[ ]?(?P<unit>" + "|".join(_UNITS.values()) + r"))?(?P<glued>[A-Za-z_]|-[A-Za-z])?",
+    re.IGNORECASE,
+)
+_ORDINAL: Final = re.compile(
+    r"(?:第|\b(?:no|article|section|chapter|step|clause|item)\.?)[ ]?$", re.I
+)
+_CODE: Final = re.compile(r"(?!RMB|CNY|USD|EUR|GBP)[A-Z]{2}(?:/[A-Z])?[ -]?$")  # ISO 9001
+_AFTER_ORDINAL: Final = re.compile(r"[ ]?(?:条|章|款|节|项|页|版|号|\.\d|[)、](?!\d))")
+
+_MONTHS: Final = [
+    "jan",
+    "feb",
+    "mar",
+    "apr",
+    "may",
+    "jun",
+    "jul",
+    "aug",
+    "sep",
+    "oct",
+    "nov",
+    "dec",
+]
+_MONTH: Final = (
+    r"(?:jan(?:uary)?|feb(?:ruary)?|mar(?:ch)?|apr(?:il)?|may|june?|july?|aug(?:ust)?|"
+    r"sept?(?:ember)?|oct(?:ober)?|nov(?:ember)?|dec(?:ember)?)"
+)
+_YEAR: Final = r"(?:19|20)\d\d"
+_DATE: Final = re.compile(
+    rf"(?<![\d.])(?P<zy>{_YEAR})[ ]?年(?:[ ]?(?P<zm>\d{{1,2}})[ ]?月(?:[ ]?(?P<zd>\d{{1,2}})[ "
+    rf"]?[日号])?)?"
+    rf"|"
+    rf"(?<![\w./-])(?P<iy>{_YEAR})(?P<sep>[-/.])(?P<im>\d{{1,2}})(?P=sep)(?P<id>\d{{1,2}})(?![\w/-])"
+    rf"|\b(?P<ed>\d{{1,2}})(?:st|nd|rd|th)?[ ](?P<em>{_MONTH})\.?,?[ ](?P<ey>{_YEAR})\b"
+    rf"|\b(?P<um>{_MONTH})\.?[ ](?:(?P<ud>\d{{1,2}})(?:st|nd|rd|th)?,?[ ])?(?P<uy>{_YEAR})\b"
+    rf"|\b(?:in|since|from|until|by|before|after|during|year)[ ](?P<by>{_YEAR})\b(?![ ]?[-/.,]?\d)",
+    re.IGNORECASE,
+)
+
+
+def values(text: str) -> list[Value]:
+    """Every value in `text`, in order, none overlapping. `text` as `plain_width` makes it.
+
+    Precision goes first: numbers that count or name something else (articles, versions, codes,
+    bare years) are left out.
+    """
+    dates = list(_dates(text))
+    taken = {position for value in dates for position in range(value.start, value.end)}
+    numbers = [value for value in _numbers(text) if value.start not in taken]
+    return sorted((*dates, *numbers), key=lambda value: value.start)
+
+
+def _numbers(text: str) -> Iterator[Value]:
+    for match in _NUMBER.finditer(text):
+        number = _number(match)
+        if number is None or match["glued"] or _is_a_length(match):
+            continue
+        start = match.start("prefix" if match["prefix"] else "digits" if match["digits"] else "han")
+        end = max(match.end(name) for name in ("digits", "han", "scale", "unit"))
+        unit = _unit(match)
+        if unit == PLAIN and not match["scale"] and _names_something(text, start, end, number):
+            continue
+        unit, times = _IN_UNITS.get(unit, (unit, 1))
+        amount = number * times
+        scale = _SCALES[match["scale"].lower()] if match["scale"] else 1
+        yield Value(Interval(unit, amount, amount), start, end, scale)
+
+
+def _is_a_length(match: re.Match[str]) -> bool:
+    return (match["scale"] or "").lower() == "m" and not match["prefix"]
+
+
+def _number(match: re.Match[str]) -> Decimal | None:
+    scale = _SCALES[match["scale"].lower()] if match["scale"] else 1
+    if match["digits"]:
+        return Decimal(match["digits"].replace(",", "").replace(" ", "")) * scale
+    # 一 and 十 are in many words: a Chinese numeral counts when a unit follows it.
+    if not (match["unit"] or match["prefix"]):
+        return None
+    found = han_number(match["han"])
+    return None if found is None else Decimal(found * scale)
+
+
+def han_number(numeral: str) -> int | None:
+    """两万 is 20 000, 三千五百 is 3 500; None: not a number."""
+    total, section, digit = 0, 0, None
+    for char in numeral:
+        if char in _DIGITS:
+            if digit not in (None, 0):
+                return None
+            digit = _DIGITS[char]
+        elif char in _TENS:
+            section += (1 if digit is None else digit) * _TENS[char]
+            digit = None
+        else:
+            if digit is None and section == 0 and total == 0:
+                return None
+            total = (total + section + (digit or 0)) * (10**4 if char == "万" else 10**8)
+            section, digit = 0, None
+    return total + section + (digit or 0)
+
+
+def _unit(match: re.Match[str]) -> str:
+    if match["prefix"]:
+        return _PREFIXES[match["prefix"].lower()]
+    if match["unit"]:
+        return next(unit for unit, names in _UNIT_OF if names.fullmatch(match["unit"]))
+    return PLAIN
+
+
+def _names_something(text: str, start: int, end: int, number: Decimal) -> bool:
+    if end - start == 4 and 1900 <= number <= 2100:
+        return True
+    before = text[max(0, start - 9) : start]
+    return any((_ORDINAL.search(before), _CODE.search(before), _AFTER_ORDINAL.match(text, end)))
+
+
+def _dates(text: str) -> Iterator[Value]:
+    for match in _DATE.finditer(text):
+        year = match["zy"] or match["iy"] or match["ey"] or match["uy"] or match["by"]
+        month = match["zm"] or match["im"] or match["em"] or match["um"]
+        day = match["zd"] or match["id"] or match["ed"] or match["ud"]
+        interval = _days(int(year), _month(month), int(day) if day else None)
+        if interval is not None:
+            start = match.start("by") if match["by"] else match.start()
+            yield Value(interval, start, match.end())
+
+
+def _month(named: str | None) -> int | None:
+    if named is None or named.isdecimal():
+        return int(named) if named else None
+    return _MONTHS.index(named[:3].lower()) + 1
+
+
+def _days(year: int, month: int | None, day: int | None) -> Interval | None:
+    if not year < MAXYEAR:
+        return None
+    try:
+        first = date(year, month or 1, day or 1)
+    except ValueError:
+        return None
+    if day:
+        last = first
+    elif month:
+        last = date(year + month // 12, month % 12 + 1, 1) - timedelta(days=1)
+    else:
+        last = date(year, 12, 31)
+    return Interval(DATE, Decimal(first.toordinal()), Decimal(last.toordinal()))
+
+
+def like(value: Value, other: Value) -> Value:
+    """A value that names no unit, or no scale, takes its neighbour's: 2-5万元 begins at 20 000."""
+    mine, its = value.interval, other.interval
+    if DATE in (mine.unit, its.unit) or mine.low is None:
+        return value
+    if PLAIN not in (mine.unit, its.unit) and mine.unit != its.unit:
+        return value
+    number = mine.low * (other.scale if value.scale == 1 and mine.low < 1000 else 1)
+    return replace(value, interval=Interval(mine.unit or its.unit, number, number))

@@ -1,0 +1,169 @@
+"""Numbers and dates with what is said about them, and whether a question's fit a rule's."""
+
+from datetime import date
+from decimal import Decimal
+
+import pytest
+
+from libs.documents.graph import Condition, Fit, Interval, conditions, fit
+
+
+def shown(condition: Condition) -> str:
+    """`CNY (20000, 50000]`; a missing bound is empty."""
+    i = condition.interval
+    low, high = ("" if end is None else f"{end.normalize():f}" for end in (i.low, i.high))
+    return (
+        f"{i.unit} {'(' if i.low_open else '['}{low}, {high}{')' if i.high_open else ']'}".strip()
+    )
+
+
+def only(text: str) -> Condition:
+    (found,) = conditions(text)
+    return found
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("超过20000元", "CNY (20000, ]"),
+        ("超过20 000元", "CNY (20000, ]"),
+        ("高于2万元", "CNY (20000, ]"),
+        ("两万元以上", "CNY [20000, ]"),
+        ("两万元（不含）以上", "CNY (20000, ]"),
+        ("20000元以上（含）", "CNY [20000, ]"),
+        ("20,000元及以下", "CNY [, 20000]"),
+        ("不超过两万元", "CNY [, 20000]"),
+        ("不得超过人民币3.5万元", "CNY [, 35000]"),
+        ("5000元以内", "CNY [, 5000]"),
+        ("不足3.5万元", "CNY [, 35000)"),
+        ("低于一百二十万元", "CNY [, 1200000)"),
+        ("至少三千五百元", "CNY [3500, ]"),
+        ("2万元以上5万元以下", "CNY [20000, 50000]"),
+        ("超过5000元但不超过20000元", "CNY (5000, 20000]"),
+        ("5000元（不含）至2万元（含）", "CNY (5000, 20000]"),
+        ("2-5万元", "CNY [20000, 50000]"),
+        ("超过￥８，０００", "CNY (8000, ]"),
+        ("3个工作日内", "workday [, 3]"),
+        ("满三年", "month [36, ]"),
+        ("两周以内", "day [, 14]"),
+        ("不低于30%", "% [30, ]"),
+        ("至少三名员工", "person [3, ]"),
+        ("above 20 000", "[20000, ]".replace("[", "(")),
+        ("exceeding $20,000.50", "USD (20000.5, ]"),
+        ("over 20k", "(20000, ]"),
+        ("more than EUR 1.5 million", "EUR (1500000, ]"),
+        ("up to and including USD 5k", "USD [, 5000]"),
+        ("do not exceed £300", "GBP [, 300]"),
+        ("no more than 20,000 yuan", "CNY [, 20000]"),
+        ("below 5,000 dollars", "USD [, 5000)"),
+        ("at least 10 employees", "person [10, ]"),
+        ("20,000 yuan or more", "CNY [20000, ]"),
+        ("20,000 yuan or less", "CNY [, 20000]"),
+        ("between 5 000 and 20 000 yuan", "CNY [5000, 20000]"),
+        ("from 5,000 to 10,000 yuan", "CNY [5000, 10000]"),
+        ("$3-5 million", "USD [3000000, 5000000]"),
+        ("within 5 business days", "workday [, 5]"),
+    ],
+)
+def test_a_bound_is_read_with_its_unit_and_its_ends(text: str, expected: str) -> None:
+    found = only(text)
+    assert shown(found) == expected
+    assert found.compared
+    assert text[found.start : found.end] == text
+
+
+@pytest.mark.parametrize(
+    ("text", "expected", "written"),
+    [
+        ("子公司报销3.5万元由谁审批？", "CNY [35000, 35000]", "3.5万元"),
+        ("Who approves 35 000 yuan?", "CNY [35000, 35000]", "35 000 yuan"),
+        ("exactly 20 000", "[20000, 20000]", "20 000"),
+        ("比例为35%", "% [35, 35]", "35%"),
+    ],
+)
+def test_a_value_that_stands_alone_is_a_point(text: str, expected: str, written: str) -> None:
+    found = only(text)
+    assert (shown(found), found.compared) == (expected, False)
+    assert text[found.start : found.end] == written
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "第3条 本办法第二章",
+        "version 2.0.1",
+        "A-2031",
+        "GB/T 19001-2016",
+        "ISO 9001",
+        "一般情况下万一十分",
+        "article 12",
+        "1.2.3.4",
+        "99999999999999999999",
+        "wide 5 m",
+        "2024",
+    ],
+)
+def test_what_names_or_numbers_something_is_no_value(text: str) -> None:
+    assert conditions(text) == []
+
+
+@pytest.mark.parametrize(
+    ("text", "low", "high"),
+    [
+        ("自2024年1月1日起", date(2024, 1, 1), None),
+        ("2024年2月以前", None, date(2024, 2, 1)),
+        ("2023年", date(2023, 1, 1), date(2023, 12, 31)),
+        ("since 2024", date(2024, 1, 1), None),
+        ("before 2023-05-06", None, date(2023, 5, 6)),
+        ("by 5 March 2024", None, date(2024, 3, 5)),
+        ("February 2024", date(2024, 2, 1), date(2024, 2, 29)),
+        ("2024年1月1日至2024年6月30日", date(2024, 1, 1), date(2024, 6, 30)),
+    ],
+)
+def test_dates_are_days(text: str, low: date | None, high: date | None) -> None:
+    interval = only(text).interval
+    ends = [
+        None if end is None else date.fromordinal(int(end)) for end in (interval.low, interval.high)
+    ]
+    assert (interval.unit, *ends) == ("date", low, high)
+
+
+def test_a_date_that_does_not_exist_is_none() -> None:
+    assert [each for each in conditions("2024年2月31日") if each.interval.unit == "date"] == []
+
+
+@pytest.mark.parametrize(
+    ("question", "rule", "expected"),
+    [
+        ("报销35000元", "超过20000元", Fit.SATISFIED),
+        ("报销3.5万元", "不超过两万元", Fit.CONTRADICTED),
+        ("报销8000元", "超过20000元", Fit.CONTRADICTED),
+        ("报销20000元", "超过20000元", Fit.CONTRADICTED),
+        ("报销20000元", "20000元及以下", Fit.SATISFIED),
+        ("报销20000元", "20000元以上", Fit.SATISFIED),
+        ("报销20000元", "不足20000元", Fit.CONTRADICTED),
+        ("35,000 in expenses", "超过20000元", Fit.SATISFIED),  # a bare number may be any money
+        ("$35,000", "超过20000元", Fit.UNRELATED),
+        ("超过两万元的报销", "两万元以上", Fit.SATISFIED),
+        ("两万元以上的报销", "超过两万元", Fit.SATISFIED),
+        ("两万元以上的报销", "不超过两万元", Fit.CONTRADICTED),
+        ("1万到3万元的报销", "超过两万元", Fit.PARTLY),
+        ("3天的假", "超过20000元", Fit.UNRELATED),
+        ("2023年的报销", "自2024年1月1日起", Fit.CONTRADICTED),
+        ("2024年5月的报销", "自2024年1月1日起", Fit.SATISFIED),
+        ("报销35000元", "每次20000元", Fit.UNRELATED),  # what a rule grants is no bound
+    ],
+)
+def test_a_questions_numbers_are_held_against_a_rules(
+    question: str, rule: str, expected: Fit
+) -> None:
+    assert fit(conditions(question), conditions(rule)) is expected
+
+
+def test_one_bound_that_is_missed_outweighs_another_that_is_met() -> None:
+    rule = conditions("自2024年1月1日起，超过20000元")
+    assert fit(conditions("2023年报销35000元"), rule) is Fit.CONTRADICTED
+
+
+def test_an_empty_band_is_none() -> None:
+    assert Interval("", Decimal(5), Decimal(5), low_open=True).is_empty

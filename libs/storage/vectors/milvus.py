@@ -13,8 +13,9 @@ from libs.storage.ports import IndexEntry, IndexHit, IndexRow, Vector
 from libs.storage.room import error_in_words
 from libs.storage.vectors.collection import (
     CONSISTENCY,
-    SEARCH,
     make,
+    renew_index,
+    search_params,
     to_entity,
     to_entry,
     to_hit,
@@ -63,7 +64,15 @@ class MilvusVectors:
     async def ensure(self, name: str) -> None:
         def ensure(client: MilvusClient) -> None:
             if not client.has_collection(name, timeout=self._timeout_s):
-                make(client, name, self._dimension, timeout_s=self._timeout_s)
+                make(
+                    client,
+                    name,
+                    self._dimension,
+                    is_lite=self._is_lite,
+                    timeout_s=self._timeout_s,
+                )
+            elif self._is_lite:
+                renew_index(client, name, timeout_s=self._timeout_s)
             client.load_collection(name, timeout=self._timeout_s)
 
         await self._call(name, ensure)
@@ -104,7 +113,7 @@ class MilvusVectors:
                 limit=limit,
                 filter=rows,
                 output_fields=["chunk_id", "document_id", "generation"],
-                search_params=SEARCH,
+                search_params=search_params(limit, is_lite=self._is_lite),
                 consistency_level=CONSISTENCY,
                 timeout=self._timeout_s,
             )

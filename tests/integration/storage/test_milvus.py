@@ -6,6 +6,7 @@ from functools import partial
 from pathlib import Path
 
 import pytest
+from pymilvus import MilvusClient
 
 from libs.kernel import TransientError, new_id
 from libs.storage.ports import IndexRow
@@ -87,6 +88,55 @@ async def test_writes_searches_and_flushes_side_by_side_lose_and_miss_nothing(
     assert searching.result() == 0
     assert await index.count(name, "t") == 1 + 8 * 25 * 2
     await index.close()
+
+
+async def test_few_rows_behind_many_nearer_ones_are_all_found(
+    server: MilvusLite, name: str
+) -> None:
+    index = MilvusVectors(server.uri, DIMENSION, flush=FlushPolicy(rows=10**9, idle_s=3600.0))
+    await eventually(lambda: index.ensure(name), on=TransientError)
+    near = [IndexRow(f"c{i}", "t", "d1", 1, "", unit_vector(1, i / 9_999)) for i in range(3_000)]
+    equal = [IndexRow(f"e{i}", "t", "d1", 1, "", unit_vector(0, 1)) for i in range(1_000)]
+    few = [IndexRow(f"f{i}", "t", "d2", 1, "few", unit_vector(0, 1)) for i in range(20)]
+    alone = [IndexRow("u", f"u{i}", "d3", 1, "", unit_vector(0, 1)) for i in range(50)]
+    for at in range(0, 3_000, 1_000):
+        await index.upsert(name, near[at : at + 1_000])
+    await index.upsert(name, [*equal, *few])
+    await index.upsert(name, alone)
+    await index.flush(name)
+    client = MilvusClient(server.uri)
+    client.release_collection(name)
+    client.load_collection(name)  # returns when every row is indexed
+    in_domain = await index.search(name, "t", unit_vector(1), 50, domains=["few"])
+    assert {hit.chunk_id for hit in in_domain} == {row.chunk_id for row in few}
+    for row in alone:
+        of_tenant = await index.search(name, row.tenant, unit_vector(1), 50)
+        assert [hit.chunk_id for hit in of_tenant] == ["u"], row.tenant
+    client.close()
+    await index.close()
+
+
+@pytest.mark.parametrize("left_in_the_middle", [False, True])
+async def test_a_collection_with_another_index_gets_the_one_of_today(
+    index: MilvusVectors, server: MilvusLite, name: str, left_in_the_middle: bool
+) -> None:
+    rows = [_row(f"c{i}", i / 100) for i in range(50)]
+    await index.upsert(name, rows)
+    await index.flush(name)
+    client = MilvusClient(server.uri)
+    client.release_collection(name)
+    client.drop_index(name, "vector")
+    if not left_in_the_middle:
+        graph = client.prepare_index_params()
+        graph.add_index("vector", index_type="HNSW", metric_type="COSINE")
+        client.create_index(name, graph)
+    later = MilvusVectors(server.uri, DIMENSION)
+    await later.ensure(name)
+    assert client.describe_index(name, "vector")["index_type"] == "IVF_FLAT"
+    hits = await later.search(name, "t", unit_vector(1), 100)
+    assert [hit.chunk_id for hit in hits] == [row.chunk_id for row in rows]
+    await later.close()
+    client.close()
 
 
 async def test_acknowledged_rows_survive_a_kill_and_the_client_recovers(tmp_path: Path) -> None:

@@ -35,6 +35,7 @@ from libs.service.unfinished import DELETIONS, PIPELINE
 from libs.storage.keys import document_prefix, original_key
 from libs.storage.ports import IndexRow
 from libs.storage.sql import Database, OutboxRow, UnitOfWork, documents
+from libs.storage.sql.active_index import read_or_make
 from libs.storage.sql.idempotency import ReusedKeyError
 from libs.storage.sql.uploads import Outcome, StoredFile, take_in
 from services.chunker import handlers as chunker
@@ -167,12 +168,13 @@ class Life:
         self._parser = parser.Deps(db, self.objects, self.parser, watch)
         self._chunker = chunker.Deps(db, self.objects, watch)
         self.indexer = IndexerDeps(
-            db, self.objects, FakeEmbedder(), self.vectors, self.keywords, ACTIVE, watch=watch
+            db, self.objects, FakeEmbedder(), self.vectors, self.keywords, watch=watch
         )
         db.after_commit = self._relay
 
     async def open(self) -> None:
         await self.db.create_schema()
+        await read_or_make(self.db, ACTIVE)
         await self.vectors.ensure(ACTIVE.vector_collection)
         await self.keywords.ensure(ACTIVE.keyword_index)
 

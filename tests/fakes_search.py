@@ -26,28 +26,36 @@ class FakeIndex:
         self._check()
         self.rows.setdefault(name, {})
 
-    async def upsert(self, name: str, rows: Sequence[IndexRow]) -> None:
+    async def drop(self, name: str) -> None:
         self._check()
+        self.rows.pop(name, None)
+
+    async def exists(self, name: str) -> bool:
+        self._check()
+        return name in self.rows
+
+    async def upsert(self, name: str, rows: Sequence[IndexRow]) -> None:
+        self._check(name)
         for row in rows:
             self.rows[name][row.tenant, row.chunk_id] = row
 
     async def delete(
         self, name: str, tenant: str, document_id: str, *, generations: range | None = None
     ) -> None:
-        self._check()
+        self._check(name)
         for key, row in list(self.rows[name].items()):
             mine = row.tenant == tenant and row.document_id == document_id
             if mine and (generations is None or row.generation in generations):
                 del self.rows[name][key]
 
     async def count(self, name: str, tenant: str, document_id: str | None = None) -> int:
-        self._check()
+        self._check(name)
         return len([r for r in self._of(name, tenant) if document_id in (None, r.document_id)])
 
     async def entries(
         self, name: str, tenant: str, document_id: str | None = None
     ) -> AsyncIterator[list[IndexEntry]]:
-        self._check()
+        self._check(name)
         for row in self._of(name, tenant):
             if document_id in (None, row.document_id):
                 yield [IndexEntry(row.chunk_id, row.document_id, row.generation)]
@@ -56,16 +64,18 @@ class FakeIndex:
         rows = [row for row in self.rows[name].values() if row.tenant == tenant]
         return [row for row in rows if not domains or row.domain in domains]
 
-    def _check(self) -> None:
+    def _check(self, name: str | None = None) -> None:
         if self.away:
             raise TransientError("the fake index is away")
+        if name is not None and name not in self.rows:
+            raise TransientError(f"there is no fake index {name}")
 
 
 class FakeVectors(FakeIndex):
     async def search(
         self, name: str, tenant: str, query: Vector, limit: int, *, domains: Sequence[str] = ()
     ) -> list[IndexHit]:
-        self._check()
+        self._check(name)
         scored = [
             (float(row.vector @ query), row)
             for row in self._of(name, tenant, domains)
@@ -93,7 +103,7 @@ class FakeKeywords(FakeIndex):
         return _best([(score, row) for score, row in scored if score > 0], limit)
 
     async def frequencies(self, name: str, tenant: str, terms: Sequence[str]) -> Frequencies:
-        self._check()
+        self._check(name)
         rows = self._of(name, tenant)
         return Frequencies(len(rows), {t: sum(t in row.terms for row in rows) for t in set(terms)})
 

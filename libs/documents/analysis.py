@@ -16,6 +16,7 @@ import snowballstemmer
 
 from libs.documents.stop_words import CHINESE, ENGLISH, LINKING_CHARACTERS
 
+VERSION: Final = 1  # raise it when the same text gives other terms: indexes are to be built anew
 MAX_TERM_CHARS: Final = 64
 
 _HAN: Final = "\u3005\u3007\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003ffff"

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from libs.documents.analysis import analyse
+from libs.kernel import TransientError
 from libs.models.ports import Embedder
 from libs.observability.metrics import HITS_DROPPED, RETRIEVAL_SECONDS
 from libs.retrieval.fusion import relative_to_best
@@ -48,6 +49,11 @@ class Channels:
     async def find(self, question: Question) -> Found:
         """Raises: TransientError when a store or the embedder cannot be used now."""
         active, query = await asyncio.gather(self.active(), self._embed(question.text))
+        if active.embedding_model != self.embedder.name:  # their vectors mean nothing to each other
+            raise TransientError(
+                f"the search index was made with {active.embedding_model}, and "
+                f"{self.embedder.name} is set up: run `sluice reindex`"
+            )
         terms = analyse(question.text)
         wanted = self.policy.candidates
         asked = wanted

@@ -92,6 +92,15 @@ class SearchIndex(Protocol[Q]):
         """Create the index or collection unless it is there."""
         ...
 
+    async def drop(self, name: str) -> None:
+        """Remove the index or collection with all that is in it, if it is there.
+
+        Whatever comes for it later fails with TransientError, and does not make it again.
+        """
+        ...
+
+    async def exists(self, name: str) -> bool: ...
+
     async def upsert(self, name: str, rows: Sequence[IndexRow]) -> None:
         """Rows are durable and findable when this returns."""
         ...

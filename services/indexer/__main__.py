@@ -16,6 +16,7 @@ from libs.storage.objects import DiskObjectStore
 from libs.storage.sql.active_index import ActiveIndex
 from services.indexer.deps import Deps
 from services.indexer.handlers import subscriptions
+from services.indexer.rebuilding import Rebuilder
 from services.indexer.settings import IndexerSettings
 from services.indexer.stale_rows import sweep
 from services.indexer.startup import prepare
@@ -32,8 +33,7 @@ async def main(settings: IndexerSettings) -> None:
         open_platform(settings, "indexer") as platform,
         open_search(settings, writes=True, embed_workers=settings.embed_workers or None) as search,
     ):
-        active = await _prepared(platform, search)
-        if active is None:
+        if await _prepared(platform, search) is None:
             return
         deps = Deps(
             db=platform.db,
@@ -41,7 +41,6 @@ async def main(settings: IndexerSettings) -> None:
             embedder=search.embedder,
             vectors=search.vectors,
             keywords=search.keywords,
-            active=active,
         )
         age_us = int(settings.stale_age_s * 1e6)
         async with asyncio.TaskGroup() as tasks:
@@ -54,9 +53,20 @@ async def main(settings: IndexerSettings) -> None:
                     policies=Policies(flow=FLOW),
                 )
             )
+            rebuilder = Rebuilder(
+                deps,
+                flush=search.vectors.flush,
+                report=platform.health.reporter("embedding model"),
+            )
+            tasks.create_task(rebuilder.run(platform.stopping))
+
+            async def sweep_all() -> None:
+                await rebuilder.sweep()
+                await sweep(deps, failed_before_us=now_us() - age_us)
+
             tasks.create_task(
                 regularly(
-                    lambda: sweep(deps, failed_before_us=now_us() - age_us),
+                    sweep_all,
                     "stale rows",
                     interval_s=settings.stale_sweep_s,
                     stop=platform.stopping,
@@ -71,7 +81,8 @@ async def _prepared(platform: Platform, search: SearchStack) -> ActiveIndex | No
     while await platform.connected():
         try:
             active = await prepare(platform.db, search.embedder, search.vectors, search.keywords)
-            await search.vectors.flush(active.vector_collection)
+            if active.embedding_model == search.embedder.name:
+                await search.vectors.flush(active.vector_collection)
         except TransientError as exc:
             report(exc.missing or "search index")
             log.info("search_index_awaited", reason=str(exc))

@@ -2,11 +2,12 @@
 
 from dataclasses import dataclass, field
 
+from libs.kernel import TransientError
 from libs.models.ports import Embedder
 from libs.service.document_watch import DocumentWatch
 from libs.storage.ports import KeywordIndex, ObjectStore, VectorIndex
 from libs.storage.sql import Database
-from libs.storage.sql.active_index import ActiveIndex
+from libs.storage.sql.active_index import IndexSets, read_sets
 from services.indexer.domain import Precedence
 
 
@@ -17,6 +18,19 @@ class Deps:
     embedder: Embedder
     vectors: VectorIndex
     keywords: KeywordIndex
-    active: ActiveIndex
     precedence: Precedence = field(default_factory=Precedence)
     watch: DocumentWatch = field(default_factory=DocumentWatch)
+
+    async def sets(self) -> IndexSets:
+        """Where to write to, and to delete from, now. Raises: TransientError: there is none yet."""
+        async with self.db.reading() as sql:
+            return await read_sets(sql)
+
+    def embedder_of(self, model: str) -> Embedder:
+        """Raises: TransientError for a model that this process does not run."""
+        if model != self.embedder.name:
+            raise TransientError(
+                f"the search index was made with {model}, and {self.embedder.name} is set up: "
+                "run `sluice reindex`, or set up that model again"
+            )
+        return self.embedder

@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from enum import IntEnum
 
 from libs.documents.analysis import analyse
 from libs.documents.model import Chunk
@@ -35,32 +36,50 @@ def batches(chunks: Sequence[Chunk], size: int) -> Iterator[Sequence[Chunk]]:
         yield chunks[at : at + size]
 
 
+class Rank(IntEnum):
+    """Who goes first: the lower."""
+
+    URGENT = 0
+    NORMAL = 1
+    BACKGROUND = 2  # what nobody waits for: building a new index
+
+    @classmethod
+    def of(cls, priority: str) -> "Rank":
+        """The rank of a document's own work."""
+        match priority:
+            case "urgent":
+                return cls.URGENT
+            case "background":
+                return cls.BACKGROUND
+        return cls.NORMAL
+
+
 class Precedence:
-    """While urgent work is under way, bulk work waits before its next batch."""
+    """While work of a higher rank is under way, work waits before its next batch."""
 
     def __init__(self) -> None:
-        self._urgent = 0
-        self._free = asyncio.Event()
-        self._free.set()
+        self._under_way = dict.fromkeys(Rank, 0)
+        self._free = {rank: asyncio.Event() for rank in Rank}
+        self._mark()
 
     @contextmanager
-    def lane(self, *, urgent: bool) -> Iterator[None]:
+    def lane(self, rank: Rank) -> Iterator[None]:
         """Around the whole of one document's work."""
-        self._urgent += urgent
+        self._under_way[rank] += 1
         self._mark()
         try:
             yield
         finally:
-            self._urgent -= urgent
+            self._under_way[rank] -= 1
             self._mark()
 
-    async def turn(self, *, urgent: bool) -> None:
+    async def turn(self, rank: Rank) -> None:
         """Wait for one's turn for a batch."""
-        if not urgent:
-            await self._free.wait()
+        await self._free[rank].wait()
 
     def _mark(self) -> None:
-        if self._urgent:
-            self._free.clear()
-        else:
-            self._free.set()
+        for rank, free in self._free.items():
+            if any(self._under_way[higher] for higher in Rank if higher < rank):
+                free.clear()
+            else:
+                free.set()

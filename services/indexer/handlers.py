@@ -3,7 +3,6 @@
 from functools import partial
 
 import structlog
-from sqlalchemy import RowMapping
 
 from libs.contracts import DocumentChunked, DocumentDeleted, DocumentIndexed
 from libs.eventbus.subscriptions import Subscriptions
@@ -11,10 +10,11 @@ from libs.kernel import TransientError, now_us
 from libs.observability.metrics import DOCUMENT_SECONDS
 from libs.service.failures import failing
 from libs.storage.keys import document_prefix, generation_prefix
-from libs.storage.sql import chunks, documents
+from libs.storage.sql import active_index, chunks, documents, index_builds
 from libs.storage.sql.document_states import DocumentState
 from services.indexer.deps import Deps
-from services.indexer.writing import Standing, standing_of, write
+from services.indexer.domain import Rank
+from services.indexer.writing import Standing, Written, drop_rows, standing_of, write
 
 log = structlog.get_logger(__name__)
 
@@ -28,9 +28,9 @@ async def index(event: DocumentChunked, deps: Deps) -> None:
     """
     standing = await standing_of(event, deps)
     if standing is Standing.DUE:
-        urgent = event.priority == documents.URGENT
-        with deps.precedence.lane(urgent=urgent):
-            written = await write(event, deps, urgent=urgent)
+        rank = Rank.of(event.priority)
+        with deps.precedence.lane(rank):
+            written = await write(event, deps, rank=rank)
             if written is not None:
                 await _activate(event, written, deps)
         standing = await standing_of(event, deps)
@@ -54,8 +54,7 @@ async def delete(event: DocumentDeleted, deps: Deps) -> None:
         log.warning("deletion_of_a_living_document_ignored", document_id=event.document_id)
         return
     of = (event.tenant, event.document_id)
-    await deps.vectors.delete(deps.active.vector_collection, *of)
-    await deps.keywords.delete(deps.active.keyword_index, *of)
+    await drop_rows(deps, *of)
     await deps.objects.delete_prefix(document_prefix(*of))
     async with deps.db.work() as sql:
         await chunks.delete_document(sql, *of)
@@ -70,12 +69,19 @@ def subscriptions(deps: Deps) -> Subscriptions:
     )
 
 
-async def _activate(event: DocumentChunked, written: RowMapping, deps: Deps) -> None:
+async def _activate(event: DocumentChunked, written: Written, deps: Deps) -> None:
     of = (event.tenant, event.document_id)
     async with deps.db.work() as sql:
-        unchanged = written["updated_at"]
+        sets = await active_index.read_sets(sql, lock=True)
+        if sets.active not in written.sets.every:
+            raise TransientError("another index became the active one: it is written there, too")
+        unchanged = written.row["updated_at"]
         if not await documents.activate(sql, *of, event.generation, unchanged_since=unchanged):
             return
+        if sets.building is not None and sets.building == written.sets.building:
+            await index_builds.mark(
+                sql, sets.building.build_id, event.document_id, event.generation
+            )
         # In the same step, as only now no newer generation can have chunks of its own yet.
         await chunks.delete_document(sql, *of, keep=[event.generation])
         await sql.emit(DocumentIndexed(*of, event.generation, event.child_count))
@@ -85,19 +91,15 @@ async def _activate(event: DocumentChunked, written: RowMapping, deps: Deps) -> 
 
 
 async def _remove_older(event: DocumentChunked, deps: Deps) -> None:
-    await _drop_rows(event, deps, range(event.generation))
+    of = (event.tenant, event.document_id)
+    await drop_rows(deps, *of, generations=range(event.generation))
     for older in range(1, event.generation):
-        await deps.objects.delete_prefix(generation_prefix(event.tenant, event.document_id, older))
+        await deps.objects.delete_prefix(generation_prefix(*of, older))
 
 
 async def _take_back(event: DocumentChunked, deps: Deps) -> None:
-    await _drop_rows(event, deps, range(event.generation, event.generation + 1))
-    async with deps.db.work() as sql:
-        await chunks.clear(sql, event.tenant, event.document_id, event.generation)
-    log.info("generation_dropped", document_id=event.document_id, generation=event.generation)
-
-
-async def _drop_rows(event: DocumentChunked, deps: Deps, generations: range) -> None:
     of = (event.tenant, event.document_id)
-    await deps.vectors.delete(deps.active.vector_collection, *of, generations=generations)
-    await deps.keywords.delete(deps.active.keyword_index, *of, generations=generations)
+    await drop_rows(deps, *of, generations=range(event.generation, event.generation + 1))
+    async with deps.db.work() as sql:
+        await chunks.clear(sql, *of, event.generation)
+    log.info("generation_dropped", document_id=event.document_id, generation=event.generation)

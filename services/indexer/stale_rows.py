@@ -17,7 +17,7 @@ _BATCH = 200
 
 
 async def sweep(deps: Deps, *, failed_before_us: int) -> int:
-    """Remove stale rows from both indexes; returns how many generations were removed.
+    """Remove stale rows from every index; returns how many generations were removed.
 
     A generation is stale when its document is gone, and when it is neither what search shows nor
     the newest, or the newest, but cancelled: none of these can ever be shown again. A failed one
@@ -28,12 +28,13 @@ async def sweep(deps: Deps, *, failed_before_us: int) -> int:
     async with deps.db.reading() as sql:
         tenants = await pages.tenants(sql)
     removed = 0
-    for index, name in (
-        (deps.vectors, deps.active.vector_collection),
-        (deps.keywords, deps.active.keyword_index),
-    ):
-        for tenant in tenants:
-            removed += await _sweep(deps, index, name, tenant, failed_before_us)
+    for of in (await deps.sets()).every:
+        for index, name in (
+            (deps.vectors, of.vector_collection),
+            (deps.keywords, of.keyword_index),
+        ):
+            for tenant in tenants:
+                removed += await _sweep(deps, index, name, tenant, failed_before_us)
     if removed:
         log.info("stale_rows_removed", generations=removed)
     return removed

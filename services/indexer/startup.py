@@ -1,5 +1,7 @@
 """Before the first event: the indexes exist and find what they are given, in both languages."""
 
+import re
+
 from libs.documents.analysis import analyse
 from libs.kernel import TransientError
 from libs.models.ports import Embedder
@@ -14,35 +16,40 @@ PROBES = {
 }
 
 
-def wanted_index(embedder: Embedder) -> ActiveIndex:
-    """The names a fresh installation starts with: another model is another collection."""
-    model = embedder.name.replace("-", "_")
-    return ActiveIndex(embedder.name, f"chunks_{model}_{embedder.dimension}_v1", "chunks_v1")
+def wanted_index(embedder: Embedder, version: str = "v1") -> ActiveIndex:
+    """The names of a set of indexes: another model is another collection.
+
+    Args:
+        version: Keeps sets apart; what a fresh installation starts with is the first.
+    """
+    model = re.sub(r"\W", "_", embedder.name, flags=re.ASCII)
+    vectors = f"chunks_{model}_{embedder.dimension}_{version}"
+    return ActiveIndex(embedder.name, vectors, f"chunks_{version}")
 
 
 async def prepare(
     db: Database, embedder: Embedder, vectors: VectorIndex, keywords: KeywordIndex
 ) -> ActiveIndex:
-    """The active index, made and probed.
+    """The active index, made and probed. One that another model made is left as it is.
 
     Raises: TransientError when a store is away or does not find a probe; try again later.
     """
     active = await read_or_make(db, wanted_index(embedder))
     if active.embedding_model != embedder.name:
-        raise TransientError(
-            f"the search index was made with {active.embedding_model}, not {embedder.name}: "
-            "configure that model or reindex"
-        )
+        return active
     await vectors.ensure(active.vector_collection)
     await keywords.ensure(active.keyword_index)
-    await _probe(active, embedder, vectors, keywords)
+    await probe(active, embedder, vectors, keywords)
     return active
 
 
-async def _probe(
+async def probe(
     active: ActiveIndex, embedder: Embedder, vectors: VectorIndex, keywords: KeywordIndex
 ) -> None:
-    """A backend that loses a language (an analyser missing, a broken build) must not serve."""
+    """A backend that loses a language (an analyser missing, a broken build) must not serve.
+
+    Raises: TransientError: it does not find what it was given.
+    """
     passages = [passage for passage, _ in PROBES.values()]
     embedded = await embedder.embed_passages(passages)
     if embedded.shape[1] != embedder.dimension:

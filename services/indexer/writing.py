@@ -1,7 +1,8 @@
 """Bringing a generation's chunks into both indexes, as long as it matters."""
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
 from enum import Enum
 
 from sqlalchemy import RowMapping
@@ -11,11 +12,33 @@ from libs.documents.model import Chunk
 from libs.kernel import PermanentError
 from libs.observability.metrics import EMBEDDED_PASSAGES, STAGE_SECONDS
 from libs.storage.sql import chunks, documents
+from libs.storage.sql.active_index import ActiveIndex, IndexSets
 from libs.storage.sql.document_states import DocumentState
 from services.indexer.deps import Deps
-from services.indexer.domain import batches, searchable_text, to_row
+from services.indexer.domain import Rank, batches, searchable_text, to_row
 
 BATCH = 32
+# What nobody waits for comes in small ones, as somebody's may have to wait for one to end.
+BACKGROUND_BATCH = 8
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """What was brought where: the document's row when its chunks were read, and the sets then."""
+
+    row: RowMapping
+    sets: IndexSets
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """Whose chunks go into which indexes."""
+
+    tenant: str
+    document_id: str
+    generation: int
+    domain: str
+    indexes: Collection[ActiveIndex]
 
 
 class Standing(Enum):
@@ -32,12 +55,13 @@ async def standing_of(event: DocumentChunked, deps: Deps) -> Standing:
     return _standing(event, row)
 
 
-async def write(event: DocumentChunked, deps: Deps, *, urgent: bool) -> RowMapping | None:
-    """Bring every chunk into both indexes.
+async def write(event: DocumentChunked, deps: Deps, *, rank: Rank) -> Written | None:
+    """Bring every chunk into the active set of indexes, and into one that is being built.
 
-    Returns: the document's row as it was when the chunks were read; None: stopped, as nobody
-    waits for it any more. Raises: PermanentError when the chunk set is not whole.
+    Returns: None: stopped, as nobody waits for it any more. Raises: PermanentError when the chunk
+    set is not whole.
     """
+    sets = await deps.sets()
     async with deps.db.reading() as sql:
         row = await documents.find(sql, event.tenant, event.document_id)
         children = await chunks.children(sql, event.tenant, event.document_id, event.generation)
@@ -48,19 +72,65 @@ async def write(event: DocumentChunked, deps: Deps, *, urgent: bool) -> RowMappi
         raise PermanentError(
             "missing-chunks", "Not every chunk is there: resume the document to have it cut again."
         )
+    of = (event.tenant, event.document_id, event.generation)
+    target = Target(*of, row["domain"], sets.every)
 
     async def is_due() -> bool:
         return await standing_of(event, deps) is Standing.DUE
 
     async def all_batches() -> bool:
-        for batch in batches(children, BATCH):
+        for batch in batches(children, BACKGROUND_BATCH if rank is Rank.BACKGROUND else BATCH):
             if not await is_due():
                 return False
-            await _write_batch(event, deps, batch, domain=row["domain"], urgent=urgent)
+            await deps.precedence.turn(rank)
+            await write_batch(target, deps, batch)
         return True
 
     whole = await deps.watch.while_due(event.document_id, all_batches(), is_due)
-    return row if whole else None
+    return Written(row, sets) if whole else None
+
+
+async def write_batch(target: Target, deps: Deps, batch: Sequence[Chunk]) -> None:
+    """Raises: TransientError, once nothing is being written any more."""
+    texts = [searchable_text(chunk) for chunk in batch]
+    vectors = {}
+    with STAGE_SECONDS.labels("embed").time():
+        for model in {index.embedding_model for index in target.indexes}:
+            vectors[model] = await deps.embedder_of(model).embed_passages(texts)
+            EMBEDDED_PASSAGES.inc(len(batch))
+    writes = []
+    for index in target.indexes:
+        rows = [
+            to_row(
+                chunk,
+                vector,
+                tenant=target.tenant,
+                document_id=target.document_id,
+                generation=target.generation,
+                domain=target.domain,
+            )
+            for chunk, vector in zip(batch, vectors[index.embedding_model], strict=True)
+        ]
+        writes += [
+            deps.vectors.upsert(index.vector_collection, rows),
+            deps.keywords.upsert(index.keyword_index, rows),
+        ]
+    with STAGE_SECONDS.labels("index").time():
+        # No write may still be under way when this has ended.
+        outcomes = await asyncio.gather(*writes, return_exceptions=True)
+    for outcome in outcomes:
+        if outcome is not None:
+            raise outcome
+
+
+async def drop_rows(
+    deps: Deps, tenant: str, document_id: str, *, generations: range | None = None
+) -> None:
+    """Drop a document's rows, or those of some generations, from every set there is now."""
+    for index in (await deps.sets()).every:
+        of = (tenant, document_id)
+        await deps.vectors.delete(index.vector_collection, *of, generations=generations)
+        await deps.keywords.delete(index.keyword_index, *of, generations=generations)
 
 
 def _standing(event: DocumentChunked, row: RowMapping | None) -> Standing:
@@ -76,32 +146,3 @@ def _standing(event: DocumentChunked, row: RowMapping | None) -> Standing:
         case DocumentState.CANCELLED:
             return Standing.LOST
     return Standing.WAITS
-
-
-async def _write_batch(
-    event: DocumentChunked, deps: Deps, batch: Sequence[Chunk], *, domain: str, urgent: bool
-) -> None:
-    await deps.precedence.turn(urgent=urgent)
-    with STAGE_SECONDS.labels("embed").time():
-        vectors = await deps.embedder.embed_passages([searchable_text(chunk) for chunk in batch])
-    EMBEDDED_PASSAGES.inc(len(batch))
-    rows = [
-        to_row(
-            chunk,
-            vector,
-            tenant=event.tenant,
-            document_id=event.document_id,
-            generation=event.generation,
-            domain=domain,
-        )
-        for chunk, vector in zip(batch, vectors, strict=True)
-    ]
-    with STAGE_SECONDS.labels("index").time():
-        outcomes = await asyncio.gather(
-            deps.vectors.upsert(deps.active.vector_collection, rows),
-            deps.keywords.upsert(deps.active.keyword_index, rows),
-            return_exceptions=True,  # no write may still be under way when this has ended
-        )
-    for outcome in outcomes:
-        if outcome is not None:
-            raise outcome

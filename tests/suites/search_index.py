@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from libs.documents.analysis import analyse
+from libs.kernel import TransientError
 from libs.storage.ports import IndexRow, KeywordIndex, Vector, VectorIndex
 
 DIMENSION = 8
@@ -88,6 +89,23 @@ class VectorIndexSuite:
         assert [hit.chunk_id for hit in hits] == ["near", "far"]
         assert hits[0].score == pytest.approx(1 / np.sqrt(1.01), abs=1e-4)
         assert (hits[0].document_id, hits[0].generation) == ("d1", 1)
+
+    async def test_what_is_dropped_is_gone_and_does_not_come_back_by_itself(
+        self, index: VectorIndex, name: str
+    ) -> None:
+        await index.ensure("other")
+        await index.upsert(name, [self._row("c", 1)])
+        await index.upsert("other", [self._row("c", 1)])
+        for _ in range(2):  # a repeat finds nothing
+            await index.drop("other")
+            assert not await index.exists("other")
+        with pytest.raises(TransientError):
+            await index.upsert("other", [self._row("late", 1)])
+        assert not await index.exists("other")
+        assert await index.count(name, "t") == 1
+        await index.ensure("other")
+        assert await index.count("other", "t") == 0
+        await index.drop("other")
 
     async def test_a_repeat_overwrites(self, index: VectorIndex, name: str) -> None:
         await index.upsert(name, [self._row("c", 0, 1)])
@@ -176,6 +194,23 @@ class KeywordIndexSuite:
     @pytest.fixture
     def name(self) -> str:
         return "keywords_v1"
+
+    async def test_what_is_dropped_is_gone_and_does_not_come_back_by_itself(
+        self, index: KeywordIndex, name: str
+    ) -> None:
+        await index.ensure("other")
+        await index.upsert(name, [row("c", "text")])
+        await index.upsert("other", [row("c", "text")])
+        for _ in range(2):  # a repeat finds nothing
+            await index.drop("other")
+            assert not await index.exists("other")
+        with pytest.raises(TransientError):
+            await index.upsert("other", [row("late", "text")])
+        assert not await index.exists("other")
+        assert await index.count(name, "t") == 1
+        await index.ensure("other")
+        assert await index.count("other", "t") == 0
+        await index.drop("other")
 
     @pytest.mark.parametrize(
         ("text", "question"),

@@ -14,7 +14,12 @@ from libs.storage.keywords.queries import SCHEMA, row_key, rows_of, to_document
 from libs.storage.ports import IndexRow
 from libs.storage.room import Room, error_in_words, file_error
 
+META: Final = "meta.json"  # what makes a folder an index
 _HEAP_BYTES: Final = 32_000_000
+
+
+def is_index(folder: Path) -> bool:
+    return (folder / META).exists()
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,9 +57,12 @@ class GroupCommit:
         default_factory=lambda: ThreadPoolExecutor(1, thread_name_prefix="keywords-writer")
     )
 
-    async def open(self) -> None:
-        """Raises: TransientError when another process holds the writer; DiskError."""
-        await asyncio.get_running_loop().run_in_executor(self._thread, self._opened)
+    async def make(self) -> None:
+        """Open the writer of the index, made first if it is not there.
+
+        Raises: TransientError when another process holds the writer; DiskError.
+        """
+        await asyncio.get_running_loop().run_in_executor(self._thread, self._made)
 
     async def write(self, change: Upsert | Delete) -> None:
         """Raises: TransientError when the folder cannot be written; DiskError."""
@@ -84,8 +92,14 @@ class GroupCommit:
                 else:
                     done.set_exception(error)
 
+    def _made(self) -> None:
+        if self._writer is None:
+            self._writer = self._open()
+
     def _opened(self) -> Any:
         if self._writer is None:
+            if not is_index(self.folder):
+                raise TransientError(f"there is no keyword index {self.folder}")
             self._writer = self._open()
         return self._writer
 

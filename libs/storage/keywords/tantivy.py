@@ -1,6 +1,7 @@
 """`KeywordIndex` in a folder: one process writes (the indexer), any number of processes read."""
 
 import asyncio
+import shutil
 from collections.abc import AsyncIterator, Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
@@ -11,9 +12,9 @@ import tantivy
 
 from libs.kernel import TransientError
 from libs.storage.keywords import queries
-from libs.storage.keywords.group_commit import Delete, GroupCommit, Upsert
+from libs.storage.keywords.group_commit import META, Delete, GroupCommit, Upsert, is_index
 from libs.storage.ports import Frequencies, IndexEntry, IndexHit, IndexRow
-from libs.storage.room import error_in_words
+from libs.storage.room import error_in_words, file_error
 
 T = TypeVar("T")
 
@@ -25,7 +26,7 @@ class TantivyKeywords:
     """`KeywordIndex` on tantivy: each index is a folder under `folder`.
 
     Reads see every finished write of any process. The writer, and with it the folder's lock, is
-    taken by the first `ensure` of a `writes` instance or the first write.
+    taken by the first `ensure` of a `writes` instance or the first write; only `ensure` makes one.
     """
 
     def __init__(self, folder: Path, *, writes: bool = False) -> None:
@@ -38,8 +39,18 @@ class TantivyKeywords:
     async def ensure(self, name: str) -> None:
         """Readers wait for the writer to make it: TransientError until then."""
         if self._writes:
-            await self._writer(name).open()
+            await self._writer(name).make()
         await self._read(name, lambda searcher: searcher.num_docs)
+
+    async def drop(self, name: str) -> None:
+        writer = self._writer(name)  # whoever asks for it later gets a new one, and no folder
+        del self._writers[name]
+        await writer.close()
+        self._readers.pop(name, None)
+        await asyncio.get_running_loop().run_in_executor(self._threads, self._remove, name)
+
+    async def exists(self, name: str) -> bool:
+        return is_index(self._folder / name)
 
     async def upsert(self, name: str, rows: Sequence[IndexRow]) -> None:
         if rows:
@@ -101,8 +112,21 @@ class TantivyKeywords:
             raise TransientError(f"keyword index {name} is open for reading only")
         return self._writers.setdefault(name, GroupCommit(self._folder / name))
 
+    def _remove(self, name: str) -> None:
+        folder = self._folder / name
+        try:
+            (folder / META).unlink(missing_ok=True)  # from here on it is no index, come what may
+            if folder.exists():
+                shutil.rmtree(folder)
+        except OSError as exc:
+            raise file_error(exc, f"keyword index {folder}") from exc
+
     async def _read(self, name: str, read: Callable[[Any], T]) -> T:
         reader = self._readers.setdefault(name, _Reader(self._folder / name))
+        if len(self._readers) > 1:  # a dropped index would keep its place on the disk
+            for other in [other for other in self._readers if other != name]:
+                if not is_index(self._folder / other):
+                    del self._readers[other]
         loop = asyncio.get_running_loop()
         return await loop.run_in_executor(self._threads, lambda: read(reader.searcher()))
 
@@ -117,7 +141,7 @@ class _Reader:
 
     def searcher(self) -> Any:
         try:
-            meta = (self._folder / "meta.json").stat()
+            meta = (self._folder / META).stat()
             version = (meta.st_mtime_ns, meta.st_ino)
             if self._index is None:
                 index = tantivy.Index.open(str(self._folder))

@@ -113,6 +113,36 @@ active_index = Table(
     Column("keyword_index", Key, nullable=False),
 )
 
+# Every set of indexes ever begun beside a live one: so what may still lie about is known.
+index_builds = Table(
+    "index_builds",
+    metadata,
+    Column("id", Id, primary_key=True),
+    # 1 until it is over and its leftovers are gone, then NULL: one at a time.
+    Column("slot", Integer, unique=True),
+    Column("state", String(16), nullable=False),  # see `index_builds.State`
+    Column("rechunk", Boolean, nullable=False),
+    Column("embedding_model", Key),  # this and the next three: NULL until the indexer takes it up
+    Column("vector_collection", Key),
+    Column("keyword_index", Key),
+    Column("analyser", Integer),  # version of the analysis that made its terms
+    Column("old_vector_collection", Key),  # this and the next: what it replaced
+    Column("old_keyword_index", Key),
+    Column("problem", Text),  # what holds it up now
+    Column("created_at", BigInteger, nullable=False),
+    Column("switched_at", BigInteger),
+    Column("ended_at", BigInteger),
+)
+
+# Which generation of a document is whole in the set under construction.
+index_build_documents = Table(
+    "index_build_documents",
+    metadata,
+    Column("build_id", Id, primary_key=True),
+    Column("document_id", Id, primary_key=True),
+    Column("generation", Integer, nullable=False),  # 0: none, it was asked to be cut anew
+)
+
 outbox = Table(
     "outbox",
     metadata,

@@ -49,6 +49,12 @@ class Flusher:
         if buffer.task is None or buffer.task.done():
             buffer.task = asyncio.create_task(self._drain(name, buffer))
 
+    def forget(self, name: str) -> None:
+        """The collection is going: nothing of it is flushed any more."""
+        buffer = self._buffers.pop(name, None)
+        if buffer is not None and buffer.task is not None:
+            buffer.task.cancel()
+
     async def close(self) -> None:
         """Flush what is buffered now."""
         for name, buffer in self._buffers.items():

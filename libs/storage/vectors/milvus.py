@@ -77,6 +77,15 @@ class MilvusVectors:
 
         await self._call(name, ensure)
 
+    async def drop(self, name: str) -> None:
+        self._flusher.forget(name)
+        await self._call(name, lambda client: client.drop_collection(name, timeout=self._timeout_s))
+
+    async def exists(self, name: str) -> bool:
+        return await self._call(
+            name, lambda client: bool(client.has_collection(name, timeout=self._timeout_s))
+        )
+
     async def upsert(self, name: str, rows: Sequence[IndexRow]) -> None:
         if not rows:
             return

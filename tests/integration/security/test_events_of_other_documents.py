@@ -40,7 +40,6 @@ from tests.integration.security.test_events_of_other_tenants import (
     World,
     world,
 )
-from tests.library import ACTIVE
 
 __all__ = ["world"]
 pytestmark = pytest.mark.integration
@@ -106,9 +105,7 @@ async def test_a_deletion_of_a_path_removes_nothing(
     objects = DiskObjectStore(tmp_path / "objects")
     await objects.put(text_key(*OF), TEXT.encode())
     library = world.library
-    deps = IndexerDeps(
-        library.db, objects, library.embedder, library.vectors, library.keywords, ACTIVE
-    )
+    deps = IndexerDeps(library.db, objects, library.embedder, library.vectors, library.keywords)
     bus = InMemoryBus(library.db, indexer.subscriptions(deps))
     event = DocumentDeleted(OWNER, document_id)
     await bus.deliver(event)

@@ -48,7 +48,7 @@ from services.orchestrator import handlers as orchestrator
 from services.orchestrator.adapters.rules import RulePlanner
 from tests.fakes import FakeObjectStore, InProcessParser
 from tests.fakes_answering import FakeEvidenceSource, FakeFanOut, FakeLeases, refund_evidence
-from tests.library import ACTIVE, Library, sqlite
+from tests.library import Library, sqlite
 
 pytestmark = pytest.mark.integration
 
@@ -142,7 +142,7 @@ async def parsed(world: World) -> tuple[Any, Subscriptions]:
 def _indexer(world: World) -> Subscriptions:
     library = world.library
     deps = IndexerDeps(
-        library.db, world.objects, library.embedder, library.vectors, library.keywords, ACTIVE
+        library.db, world.objects, library.embedder, library.vectors, library.keywords
     )
     return indexer.subscriptions(deps)
 

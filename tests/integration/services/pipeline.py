@@ -175,7 +175,7 @@ class Pipeline:
                 return parser.subscriptions(parser.Deps(db, self.objects, self.parser))
             case "chunker":
                 return chunker.subscriptions(chunker.Deps(db, self.objects))
-        deps = IndexerDeps(db, self.objects, self.embedder, self.vectors, self.keywords, ACTIVE)
+        deps = IndexerDeps(db, self.objects, self.embedder, self.vectors, self.keywords)
         return indexer.subscriptions(deps)
 
 

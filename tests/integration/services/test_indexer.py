@@ -84,7 +84,7 @@ async def world(tmp_path: Path, server: MilvusLite) -> AsyncIterator[World]:
         assert await vectors.count(active.vector_collection, PROBE_TENANT) == 0
         assert await keywords.count(active.keyword_index, PROBE_TENANT) == 0
         objects = DiskObjectStore(tmp_path / "objects")
-        bus = InMemoryBus(db, subscriptions(Deps(db, objects, embedder, vectors, keywords, active)))
+        bus = InMemoryBus(db, subscriptions(Deps(db, objects, embedder, vectors, keywords)))
         # Readers are other processes: they share folder and server, not objects.
         reading = TantivyKeywords(tmp_path / "keywords")
         retriever = Retriever(db, embedder, vectors, reading)

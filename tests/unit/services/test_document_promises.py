@@ -13,7 +13,6 @@ from libs.kernel import PermanentError
 from libs.retrieval import Retriever
 from libs.storage.keys import generation_prefix
 from libs.storage.sql import chunks, documents, open_database
-from libs.storage.sql.active_index import read_or_make
 from libs.storage.sql.tables import chunks as chunk_rows
 from libs.storage.sql.tables import dead_letters
 from services.gateway.domain.standing import may_help
@@ -30,7 +29,6 @@ EFFECTS = range(8)
 async def life(tmp_path: Path) -> AsyncIterator[Life]:
     made = Life(LifeDatabase(open_database(f"sqlite+aiosqlite:///{tmp_path / 's.db'}").engine))
     await made.open()
-    await read_or_make(made.db, ACTIVE)
     yield made
     await made.db.close()
 

@@ -15,7 +15,7 @@ from libs.eventbus.testing import InMemoryBus
 from libs.service.document_watch import DocumentWatch
 from libs.storage.sql import chunks, documents
 from services.indexer.deps import Deps
-from services.indexer.domain import Precedence
+from services.indexer.domain import Precedence, Rank
 from services.indexer.handlers import subscriptions
 from tests.fakes import FakeObjectStore
 from tests.fakes_search import FakeEmbedder, FakeKeywords, FakeVectors
@@ -86,7 +86,6 @@ async def world(tmp_path: Path) -> AsyncIterator[World]:
             embedder,
             vectors,
             keywords,
-            ACTIVE,
             Precedence(),
             DocumentWatch(check_s=0.01),
         )
@@ -318,9 +317,9 @@ async def test_work_that_outlived_a_failure_and_a_resume_does_not_end_the_resume
 
 async def test_bulk_work_waits_while_urgent_work_is_under_way() -> None:
     precedence = Precedence()
-    with precedence.lane(urgent=True):
-        bulk = asyncio.create_task(precedence.turn(urgent=False))
-        await precedence.turn(urgent=True)
+    with precedence.lane(Rank.URGENT):
+        bulk = asyncio.create_task(precedence.turn(Rank.NORMAL))
+        await precedence.turn(Rank.URGENT)
         await asyncio.sleep(0)
         assert not bulk.done()
     await asyncio.wait_for(bulk, 1)

@@ -12,7 +12,7 @@ from services.indexer.deps import Deps
 from services.indexer.stale_rows import sweep
 from tests.fakes import FakeObjectStore
 from tests.fakes_search import FakeEmbedder, FakeKeywords, FakeVectors
-from tests.library import ACTIVE, Library, cut, sqlite
+from tests.library import Library, cut, sqlite
 
 TEXT = "one line\nanother line"
 NEVER, ALWAYS = 0, 2**62
@@ -47,7 +47,7 @@ async def world(tmp_path: Path) -> AsyncIterator[World]:
         library = await Library(db, embedder, vectors, keywords).open()
         async with db.work() as sql:
             await api_keys.create(sql, "t", role="member", name="test")
-        deps = Deps(db, FakeObjectStore(), embedder, vectors, keywords, ACTIVE)
+        deps = Deps(db, FakeObjectStore(), embedder, vectors, keywords)
         yield World(library, vectors, keywords, deps)
 
 

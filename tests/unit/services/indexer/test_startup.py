@@ -51,8 +51,9 @@ async def test_a_model_whose_vectors_have_other_dimensions_than_declared_is_not_
             await prepare(db, MisdeclaredEmbedder(), FakeVectors(), FakeKeywords())
 
 
-async def test_vectors_of_another_model_are_not_mixed_in(tmp_path: Path) -> None:
+async def test_an_index_of_another_model_is_left_as_it_is(tmp_path: Path) -> None:
+    other, vectors = ActiveIndex("other-model", "vectors", "keywords"), FakeVectors()
     async with sqlite(tmp_path) as db:
-        await read_or_make(db, ActiveIndex("other-model", "vectors", "keywords"))
-        with pytest.raises(TransientError, match="made with other-model"):
-            await prepare(db, FakeEmbedder(), FakeVectors(), FakeKeywords())
+        await read_or_make(db, other)
+        assert await prepare(db, FakeEmbedder(), vectors, FakeKeywords()) == other
+    assert not vectors.rows

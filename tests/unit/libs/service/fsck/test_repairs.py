@@ -22,9 +22,7 @@ async def announced(platform: Platform) -> Sequence[Event]:
 
 def indexer(platform: Platform) -> Deps:
     library = platform.library
-    return Deps(
-        library.db, platform.objects, library.embedder, library.vectors, library.keywords, ACTIVE
-    )
+    return Deps(library.db, platform.objects, library.embedder, library.vectors, library.keywords)
 
 
 async def test_a_vanished_document_is_deleted_again_everywhere(platform: Platform) -> None:

@@ -1,0 +1,243 @@
+"""Building a new set of indexes beside the live one, and making it the live one when it is whole.
+
+Everything that must survive is in SQL (`index_builds`): any process may end at any point, and the
+next one goes on from there.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
+from dataclasses import dataclass
+
+import structlog
+from sqlalchemy import RowMapping
+
+from libs.documents.analysis import VERSION as ANALYSER
+from libs.kernel import TransientError, now_us
+from libs.storage.sql import UnitOfWork, active_index, chunks, documents, index_builds
+from libs.storage.sql.active_index import ActiveIndex, Building
+from libs.storage.sql.index_builds import State
+from services.indexer.deps import Deps
+from services.indexer.domain import Rank, batches
+from services.indexer.startup import probe, wanted_index
+from services.indexer.writing import BACKGROUND_BATCH, Target, write_batch
+
+log = structlog.get_logger(__name__)
+
+_PAGE = 100
+_AT_ONCE = 2  # documents: while one is being written, another is embedded
+
+
+@dataclass(frozen=True, slots=True)
+class RebuildPolicy:
+    """How often SQL is asked, and how long the old set outlives the switch for late readers."""
+
+    look_every_s: float = 1.0
+    keep_old_s: float = 30.0
+
+
+class Rebuilder:
+    """Does what `index_builds` asks for, as long as nobody waits for the embedder.
+
+    Args:
+        flush: Moves what was written to a vector collection into its index.
+        report: Told what people must do, as long as they must; then None.
+    """
+
+    def __init__(
+        self,
+        deps: Deps,
+        *,
+        flush: Callable[[str], Awaitable[None]],
+        report: Callable[[str | None], None],
+        policy: RebuildPolicy | None = None,
+    ) -> None:
+        self._deps = deps
+        self._flush = flush
+        self._report = report
+        self._policy = policy or RebuildPolicy()
+        self._made: str | None = None  # the build whose indexes this process has made sure of
+
+    async def run(self, stop: asyncio.Event) -> None:
+        """Until `stop` is set; faults are told in SQL and tried again."""
+        work = asyncio.create_task(self._forever())
+        ended = asyncio.create_task(stop.wait())
+        try:
+            await asyncio.wait({work, ended}, return_when=asyncio.FIRST_COMPLETED)
+            if work.done():
+                work.result()
+        finally:
+            for task in (work, ended):
+                task.cancel()
+            await asyncio.gather(work, ended, return_exceptions=True)
+
+    async def step(self) -> bool:
+        """Bring the open build as far as it goes now; True: there is more to do at once.
+
+        Raises: TransientError.
+        """
+        async with self._deps.db.reading() as sql:
+            active = await active_index.read(sql)
+            build = await index_builds.current(sql)
+        self._tell(active)
+        if build is None:
+            return False
+        match build["state"]:
+            case State.BUILDING:
+                return await self._build(build)
+            case State.SWITCHED:
+                until_us = build["switched_at"] + int(self._policy.keep_old_s * 1e6)
+                if now_us() >= until_us:
+                    await self._drop(build["old_vector_collection"], build["old_keyword_index"])
+                    await self._close(build)
+            case State.CANCELLING:
+                if build["vector_collection"] is not None:
+                    await self._drop(build["vector_collection"], build["keyword_index"])
+                await self._close(build)
+        return False
+
+    async def sweep(self) -> int:
+        """Drop whatever is left of sets that are over; returns how many. Raises: TransientError."""
+        async with self._deps.db.reading() as sql:
+            over = await index_builds.over(sql)
+        dropped = 0
+        for vectors, keywords in over:
+            there = await asyncio.gather(
+                self._deps.vectors.exists(vectors), self._deps.keywords.exists(keywords)
+            )
+            if any(there):
+                await self._drop(vectors, keywords)
+                dropped += 1
+        return dropped
+
+    async def _forever(self) -> None:
+        while True:
+            try:
+                more = await self.step()
+            except TransientError as exc:
+                log.warning("reindex_held_up", error=str(exc))
+                with suppress(TransientError):
+                    await self._hold_up(str(exc))
+                more = False
+            if not more:
+                await asyncio.sleep(self._policy.look_every_s)
+
+    def _tell(self, active: ActiveIndex) -> None:
+        ours = active.embedding_model == self._deps.embedder.name
+        self._report(None if ours else f"index of {active.embedding_model}: run `sluice reindex`")
+
+    async def _build(self, build: RowMapping) -> bool:
+        if build["vector_collection"] is None:
+            async with self._deps.db.work() as sql:
+                index = wanted_index(self._deps.embedder, build["id"])
+                await index_builds.take_up(sql, build["id"], index, ANALYSER)
+            return True
+        names = build["embedding_model"], build["vector_collection"], build["keyword_index"]
+        building = Building(build["id"], ActiveIndex(*names))
+        await self._make(building)
+        return await self._copy_missing(building) or await self._switch(building)
+
+    async def _make(self, building: Building) -> None:
+        if self._made == building.build_id:
+            return
+        index, deps = building.index, self._deps
+        await deps.vectors.ensure(index.vector_collection)
+        await deps.keywords.ensure(index.keyword_index)
+        await probe(index, deps.embedder_of(index.embedding_model), deps.vectors, deps.keywords)
+        self._made = building.build_id
+
+    async def _copy_missing(self, building: Building) -> bool:
+        """One pass over what is not whole in the new set; True: some of it was brought there."""
+        after, problem, moved = "", None, False
+        while page := await self._missing(building, after):
+            after = page[-1]["id"]
+            for at in range(0, len(page), _AT_ONCE):
+                some = page[at : at + _AT_ONCE]
+                copies = [self._copy(building, row) for row in some]
+                for row, done in zip(
+                    some, await asyncio.gather(*copies, return_exceptions=True), strict=True
+                ):
+                    if not isinstance(done, BaseException):
+                        moved = moved or done
+                    elif not isinstance(done, Exception):
+                        raise done
+                    else:
+                        problem = f"document {row['id']}: {done}"
+                        log.warning("reindex_document_failed", document_id=row["id"], exc_info=done)
+        await self._hold_up(problem)
+        return moved
+
+    async def _missing(self, building: Building, after: str) -> list[RowMapping]:
+        async with self._deps.db.reading() as sql:
+            if not await self._is_open(sql, building):
+                return []
+            return await index_builds.missing(sql, building.build_id, after=after, limit=_PAGE)
+
+    async def _copy(self, building: Building, row: RowMapping) -> bool:
+        """Bring what search shows of a document into the new set; False: it changed meanwhile."""
+        of = (row["tenant"], row["id"], row["active_generation"])
+        target = Target(*of, row["domain"], (building.index,))
+        async with self._deps.db.reading() as sql:
+            children = await chunks.children(sql, *of)
+        with self._deps.precedence.lane(Rank.BACKGROUND):
+            for batch in batches(children, BACKGROUND_BATCH):
+                await self._deps.precedence.turn(Rank.BACKGROUND)
+                if not await self._still(building, *of):
+                    break
+                await write_batch(target, self._deps, batch)
+        return await self._mark(building, *of)
+
+    async def _still(self, building: Building, tenant: str, id_: str, generation: int) -> bool:
+        async with self._deps.db.reading() as sql:
+            row = await documents.find(sql, tenant, id_)
+            shown = row is not None and row["active_generation"] == generation
+            return shown and await self._is_open(sql, building)
+
+    async def _mark(self, building: Building, tenant: str, id_: str, generation: int) -> bool:
+        """Say that the generation is whole in the new set, or take it back: it is over."""
+        async with self._deps.db.work() as sql:
+            sets = await active_index.read_sets(sql, lock=True)
+            if sets.building != building:
+                return False
+            row = await documents.find(sql, tenant, id_)
+            if row is not None and row["active_generation"] == generation:
+                await index_builds.mark(sql, building.build_id, id_, generation)
+                return True
+        one = range(generation, generation + 1)
+        index = building.index
+        await self._deps.vectors.delete(index.vector_collection, tenant, id_, generations=one)
+        await self._deps.keywords.delete(index.keyword_index, tenant, id_, generations=one)
+        return False
+
+    async def _is_open(self, sql: UnitOfWork, building: Building) -> bool:
+        return (await active_index.read_sets(sql)).building == building
+
+    async def _switch(self, building: Building) -> bool:
+        async with self._deps.db.reading() as sql:
+            if not await self._is_open(sql, building):
+                return True  # cancelled
+            if await index_builds.missing(sql, building.build_id, limit=1):
+                return False
+        await self._flush(building.index.vector_collection)
+        index, deps = building.index, self._deps
+        await probe(index, deps.embedder_of(index.embedding_model), deps.vectors, deps.keywords)
+        async with deps.db.work() as sql:
+            switched = await index_builds.switch(sql, building.build_id)
+        if switched:
+            log.info("reindex_switched", vector_collection=index.vector_collection)
+        return not switched
+
+    async def _drop(self, vector_collection: str, keyword_index: str) -> None:
+        await self._deps.vectors.drop(vector_collection)
+        await self._deps.keywords.drop(keyword_index)
+        log.info("index_dropped", vectors=vector_collection, keywords=keyword_index)
+
+    async def _close(self, build: RowMapping) -> None:
+        async with self._deps.db.work() as sql:
+            await index_builds.close(sql, build["id"])
+
+    async def _hold_up(self, problem: str | None) -> None:
+        async with self._deps.db.work() as sql:
+            build = await index_builds.current(sql)
+            if build is not None and build["problem"] != problem:
+                await index_builds.hold_up(sql, build["id"], problem)

@@ -47,7 +47,7 @@ schemas: $(READY) ## Check schemas, compatibility, examples and the generated fi
 unit: $(READY)
 	$(BIN)/pytest tests/unit tests/contract
 
-integration: $(READY) ## Suites on the real embedded broker and stores
+integration: $(READY) ## Suites on the real embedded broker and stores, and on real servers
 	$(BIN)/pytest tests/integration
 
 e2e: $(READY) ## The whole local product, used as its users do

@@ -1,6 +1,10 @@
-"""For every test: log lines whose tracebacks cost little, as many tests make hundreds of them."""
+"""For every test: log lines whose tracebacks cost little, as many tests make hundreds of them; and
+the servers and databases that tests ask for by name.
+"""
 
 import structlog
+
+pytest_plugins = ["tests.servers.fixtures", "tests.servers.databases"]
 
 _renderer = structlog.dev.ConsoleRenderer(exception_formatter=structlog.dev.plain_traceback)
 structlog.configure(processors=[*structlog.get_config()["processors"][:-1], _renderer])

@@ -1,0 +1,14 @@
+"""The servers that tests share, each started when the first test of a session asks for it."""
+
+from collections.abc import Iterator
+
+import pytest
+
+from tests.servers.frame import running
+from tests.servers.mariadb import MariaDb
+
+
+@pytest.fixture(scope="session")
+def mariadb(tmp_path_factory: pytest.TempPathFactory) -> Iterator[MariaDb]:
+    with running(MariaDb(tmp_path_factory.mktemp("mariadb"))) as server:
+        yield server

@@ -3,6 +3,7 @@
 import asyncio
 
 from libs.contracts import DocumentControl
+from libs.service.chunking import open_helpers
 from libs.service.process import open_platform
 from libs.service.process import run as run_process
 from libs.storage.objects import DiskObjectStore
@@ -11,8 +12,11 @@ from services.chunker.settings import ChunkerSettings
 
 
 async def main(settings: ChunkerSettings) -> None:
-    async with open_platform(settings, "chunker") as platform:
-        deps = Deps(platform.db, DiskObjectStore(settings.objects_dir))
+    async with (
+        open_platform(settings, "chunker") as platform,
+        open_helpers(settings, platform.db) as helpers,
+    ):
+        deps = Deps(platform.db, DiskObjectStore(settings.objects_dir), helpers=helpers)
         async with asyncio.TaskGroup() as tasks:
             tasks.create_task(platform.listen(DocumentControl, deps.watch.on_control))
             tasks.create_task(

@@ -1,13 +1,15 @@
 """What the chunker does with a parsed document."""
 
 import asyncio
-import threading
 from dataclasses import dataclass, field
 from functools import partial
 
 import structlog
 from sqlalchemy import RowMapping
 
+from libs.chunking.chunking import ChunkSet
+from libs.chunking.cutting import Helpers, cut
+from libs.chunking.plan import requested_fields
 from libs.contracts import DocumentChunked, DocumentParsed
 from libs.documents.model import ParsedDocument
 from libs.documents.serialise import DocumentFiles, load_document
@@ -19,15 +21,6 @@ from libs.storage.keys import parsed_key, text_key
 from libs.storage.ports import ObjectStore
 from libs.storage.sql import Database, chunks, documents
 from libs.storage.sql.document_states import MISSING_PARSE, DocumentState
-from services.chunker.domain.chunking import ChunkSet, chunk_document
-from services.chunker.domain.plan import (
-    ChunkPlan,
-    override_plan,
-    plan_record,
-    recommend_plan,
-    requested_fields,
-)
-from services.chunker.domain.profile import profile_of
 
 log = structlog.get_logger(__name__)
 
@@ -39,6 +32,7 @@ class Deps:
     db: Database
     objects: ObjectStore
     watch: DocumentWatch = field(default_factory=DocumentWatch)
+    helpers: Helpers = field(default_factory=Helpers)
 
 
 async def chunk(event: DocumentParsed, deps: Deps) -> None:
@@ -86,25 +80,17 @@ async def _made(
     """The chunks, and the record of the plan they were made by. Stops when it is cancelled."""
     document = await _load(event, deps)
     wanted = requested_fields(row["plan"])
-    stop = threading.Event()
-    try:
-        plan, made = await asyncio.to_thread(_chunk, document, wanted, event, stop)
-    finally:
-        stop.set()
-    if not made.children:
+    made = await cut(
+        document,
+        wanted,
+        deps.helpers,
+        tenant=event.tenant,
+        document_id=event.document_id,
+        generation=event.generation,
+    )
+    if not made.chunks.children:
         raise PermanentError("empty", "The document has no text that could be searched.")
-    return made, plan_record(plan, wanted)
-
-
-def _chunk(
-    document: ParsedDocument,
-    wanted: dict[str, object],
-    event: DocumentParsed,
-    stop: threading.Event,
-) -> tuple[ChunkPlan, ChunkSet]:
-    plan = override_plan(recommend_plan(profile_of(document)), wanted)
-    of = (event.document_id, event.generation)
-    return plan, chunk_document(document, plan, *of, stopped=stop.is_set)
+    return made.chunks, made.record(wanted)
 
 
 async def _store(

@@ -5,7 +5,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from services.chunker.domain.plan import STRATEGIES, ChunkPlan, override_plan
+from libs.chunking.plan import STRATEGIES, ChunkPlan, override_plan
 from services.ingest.api.schemas import PlanRequest
 
 SIZES = st.none() | st.integers(0, 21_000)

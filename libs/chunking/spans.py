@@ -17,13 +17,16 @@ class Atom:
     level: int | None = None
     # For later pieces of a table: its header row, which their text does not hold.
     header: str | None = None
+    # Something found here that another subject begins: a new span does, if the open one has enough.
+    begins: bool = False
 
     @property
     def size(self) -> int:
         return self.end - self.start
 
     def piece(self, start: int, end: int, header: str | None = None) -> "Atom":
-        return replace(self, start=start, end=end, header=header or self.header)
+        begins = self.begins and start == self.start
+        return replace(self, start=start, end=end, header=header or self.header, begins=begins)
 
 
 @dataclass(frozen=True, slots=True)

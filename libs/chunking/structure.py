@@ -1,15 +1,20 @@
 """Reads a document's structure: atoms with their heading paths, packed into spans."""
 
-from collections.abc import Iterable, Iterator
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
+from itertools import pairwise
 
+from libs.chunking.recursive import can_cut, split_lines, split_span
+from libs.chunking.spans import Atom, Span
 from libs.documents.markdown import heading_title
 from libs.documents.model import BlockKind, ParsedDocument
-from services.chunker.domain.recursive import split_lines, split_span
-from services.chunker.domain.spans import Atom, Span
+from libs.documents.plain import strip_span
 
 MAX_TITLE_CHARS = 120
 MAX_HEADER_CHARS = 200
 _BY_LINES = {BlockKind.TABLE, BlockKind.CODE}
+PROSE = frozenset({BlockKind.PARAGRAPH, BlockKind.LIST_ITEM})
 
 
 def atoms_of(document: ParsedDocument) -> Iterator[Atom]:
@@ -25,6 +30,24 @@ def atoms_of(document: ParsedDocument) -> Iterator[Atom]:
             path.append((level, title))
         titles = tuple(name for _, name in path)
         yield Atom(block.kind, block.start, block.end, block.page, titles, block.level)
+
+
+def at_cuts(text: str, atoms: Iterable[Atom], cuts: Sequence[int]) -> Iterator[Atom]:
+    """The same atoms, those of prose parted at `cuts` (ascending offsets, wherever they came from).
+
+    A piece that a cut lies before `begins`. A cut that would part a letter from its marks is void.
+    """
+    for atom in atoms:
+        if not cuts or atom.kind not in PROSE:
+            yield atom
+            continue
+        first, last = bisect_left(cuts, atom.start), bisect_right(cuts, atom.end - 1)
+        inner = [cut for cut in cuts[first:last] if atom.start < cut and can_cut(text, cut)]
+        begins = first < last and cuts[first] == atom.start
+        for start, end in pairwise([atom.start, *inner, atom.end]):
+            for begin, finish in strip_span(text, start, end):
+                yield replace(atom, start=begin, end=finish, begins=begins)
+                begins = True
 
 
 def split_atom(text: str, atom: Atom, max_chars: int) -> list[Atom]:
@@ -85,7 +108,11 @@ def _split_first(text: str, atom: Atom, first_limit: int, limit: int) -> list[At
 
 
 def _begins_section(current: list[Atom], atom: Atom, min_chars: int) -> bool:
-    if atom.kind is not BlockKind.HEADING or current[-1].kind is BlockKind.HEADING:
+    if current[-1].kind is BlockKind.HEADING:
+        return False
+    if atom.begins:
+        return current[-1].end - current[0].start >= min_chars
+    if atom.kind is not BlockKind.HEADING:
         return False
     if current[-1].end - current[0].start >= min_chars:
         return True

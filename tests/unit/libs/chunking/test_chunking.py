@@ -1,19 +1,21 @@
 """What holds for every chunk set, whatever the document."""
 
 import sys
+from itertools import takewhile
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from libs.chunking.chunking import ChunkSet, chunk_document
+from libs.chunking.plan import STRATEGIES, ChunkPlan, override_plan, recommend_plan
+from libs.chunking.profile import profile_of
+from libs.chunking.structure import MAX_TITLE_CHARS
 from libs.documents.builder import BlockBuilder
-from libs.documents.markdown import read_markdown
-from libs.documents.model import BlockKind, Chunk, ParsedDocument
+from libs.documents.markdown import heading_title, read_markdown
+from libs.documents.model import Block, BlockKind, Chunk, ParsedDocument
 from libs.documents.plain import read_plain
 from libs.kernel import PermanentError
-from services.chunker.domain.chunking import ChunkSet, chunk_document
-from services.chunker.domain.plan import ChunkPlan, override_plan, recommend_plan
-from services.chunker.domain.profile import profile_of
 
 WORDS = st.text(alphabet="abc 。！？，.,;\n第一章甲乙丙\u0301\u200d😀|", min_size=1, max_size=400)
 BLOCKS = st.lists(
@@ -63,18 +65,44 @@ def assert_covers(chunks: list[Chunk], text: str) -> None:
     assert text[position:].strip() == ""
 
 
-@given(BLOCKS, st.sampled_from([("structure", "recursive"), ("recursive",)]))
-@settings(deadline=None)
+@st.composite
+def plans(draw: st.DrawFn) -> ChunkPlan:
+    """Any plan, with sizes in the range of the documents here."""
+    sizes = sorted(draw(st.lists(st.integers(50, 400), min_size=3, max_size=3)))
+    return ChunkPlan(
+        strategies=tuple(draw(st.lists(st.sampled_from(STRATEGIES), min_size=1, unique=True))),
+        child_max_chars=sizes[0],
+        table_max_chars=sizes[1],
+        parent_max_chars=sizes[2],
+        parent_min_chars=draw(st.integers(0, sizes[2])),
+    )
+
+
+@given(BLOCKS, plans(), st.lists(st.integers(-5, 3000), unique=True).map(sorted))
+@settings(deadline=None, max_examples=300)
 def test_chunks_hold_all_text_once_within_their_bounds(
-    parts: list[tuple[BlockKind, str, int, bool]], strategies: tuple[str, ...]
+    parts: list[tuple[BlockKind, str, int, bool]], plan: ChunkPlan, cuts: list[int]
 ) -> None:
+    """Wherever a strategy wants to cut: a subject's or a model's cuts are but offsets."""
     document = build(parts)
-    plan = override_plan(PLAN, {"strategies": strategies})
-    made = chunked(document, plan)
+    made = chunk_document(document, plan, "d", 1, cuts=cuts)
     assert_covers(made.parents, document.text)
     assert_covers(made.children, document.text)
-    assert all(len(parent.text) <= 300 for parent in made.parents)
-    assert all(len(child.text) <= 120 for child in made.children)
+    assert all(len(parent.text) <= plan.parent_max_chars for parent in made.parents)
+    assert all(len(child.text) <= plan.table_max_chars for child in made.children)
+    by_lines = [b for b in document.blocks if b.kind in {BlockKind.TABLE, BlockKind.CODE}]
+    for child in made.children:
+        if "structure" not in plan.strategies or not _touches(child, by_lines):
+            assert len(child.text) <= plan.child_max_chars
+    titles = titles_of(document)
+    for chunk in [*made.parents, *made.children] if "structure" in plan.strategies else []:
+        touched = [titles[b] for b in document.blocks if _touches(chunk, [b])]
+        path = tuple(
+            names[0] for names in takewhile(lambda n: len(set(n)) == 1, zip(*touched, strict=False))
+        )
+        assert chunk.heading_path[: len(path)] == path
+        header = chunk.heading_path[len(path) :]
+        assert not header or (len(touched) == 1 and _touches(chunk, by_lines))
     parents = {parent.chunk_id: parent for parent in made.parents}
     for child in made.children:
         assert child.parent_id is not None
@@ -82,7 +110,40 @@ def test_chunks_hold_all_text_once_within_their_bounds(
         assert parent.start <= child.start
         assert child.end <= parent.end
     assert [child.ordinal for child in made.children] == list(range(len(made.children)))
-    assert chunked(document, plan) == made
+    assert chunk_document(document, plan, "d", 1, cuts=cuts) == made
+
+
+def _touches(chunk: Chunk, blocks: list[Block]) -> bool:
+    return any(block.start < chunk.end and chunk.start < block.end for block in blocks)
+
+
+def titles_of(document: ParsedDocument) -> dict[Block, tuple[str, ...]]:
+    """The titles that each block stands under, outermost first, its own included."""
+    under: list[tuple[int, str]] = []
+    titles = {}
+    for block in document.blocks:
+        if block.kind is BlockKind.HEADING:
+            title = heading_title(document.text[block.start : block.end])[:MAX_TITLE_CHARS]
+            under = [one for one in under if one[0] < (block.level or 1)]
+            under.append((block.level or 1, title))
+        titles[block] = tuple(title for _, title in under)
+    return titles
+
+
+def test_prose_is_cut_where_somebody_says_that_a_subject_begins() -> None:
+    text = "Sentences about cats are here. " * 9 + "Now something about tax follows. " * 12
+    subject = text.index("Now")
+    plan = ChunkPlan(child_max_chars=400, table_max_chars=400, parent_min_chars=200)
+    made = chunk_document(plain(text), plan, "d", 1, cuts=[subject])
+    assert subject in {child.start for child in made.children}
+    assert subject in {parent.start for parent in made.parents}
+    assert subject not in {child.start for child in chunked(plain(text), plan).children}
+
+
+def test_a_cut_never_parts_a_letter_from_its_marks() -> None:
+    text = "e\u0301" * 400
+    made = chunk_document(plain(text), PLAN, "d", 1, cuts=list(range(1, len(text), 7)))
+    assert not any(child.text.startswith("\u0301") for child in made.children)
 
 
 def test_small_prose_children_stay_below_their_own_limit() -> None:

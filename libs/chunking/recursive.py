@@ -74,6 +74,11 @@ def _between_characters(text: str, start: int, limit: int) -> int:
     return cut if cut > start + 1 else limit
 
 
+def can_cut(text: str, at: int) -> bool:
+    """Whether a cut here leaves every letter its marks."""
+    return not 0 < at < len(text) or not _joins(text[at - 1], text[at])
+
+
 def _joins(left: str, right: str) -> bool:
     joiner = "\u200d"
     return (

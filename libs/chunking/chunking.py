@@ -1,14 +1,14 @@
 """A parsed document as parents (to answer from) and children (to find)."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
+from libs.chunking.plan import ChunkPlan
+from libs.chunking.spans import Atom, Span
+from libs.chunking.structure import at_cuts, atoms_of, pack
 from libs.documents.model import BlockKind, Chunk, ParsedDocument
 from libs.documents.plain import strip_span
 from libs.kernel import chunk_id
-from services.chunker.domain.plan import ChunkPlan
-from services.chunker.domain.spans import Atom, Span
-from services.chunker.domain.structure import atoms_of, pack
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,15 +25,18 @@ def chunk_document(
     document_id: str,
     generation: int,
     *,
+    cuts: Sequence[int] = (),
     stopped: Callable[[], bool] = lambda: False,
 ) -> ChunkSet:
     """Cut a document by its plan; the same input gives the same chunks with the same ids.
 
-    Linear in the length of the text. Children lie inside their parent. Once `stopped` says so
+    Linear in the length of the text. Children lie inside their parent. `cuts` are ascending offsets
+    where another subject begins, as far as somebody could tell: prose is cut there rather than
+    elsewhere, within the bounds of the plan. Once `stopped` says so
     nobody wants the chunks any more, and what is returned is not whole.
     """
     chunks = ChunkSet([], [])
-    for ordinal, parent in enumerate(_parents(document, plan)):
+    for ordinal, parent in enumerate(_parents(document, plan, cuts)):
         if stopped():
             break
         parent_id = chunk_id(document_id, generation, ordinal, parent=True)
@@ -45,14 +48,14 @@ def chunk_document(
     return chunks
 
 
-def _parents(document: ParsedDocument, plan: ChunkPlan) -> Iterator[Span]:
+def _parents(document: ParsedDocument, plan: ChunkPlan, cuts: Sequence[int]) -> Iterator[Span]:
     atoms: Iterator[Atom] = atoms_of(document)
     if "structure" not in plan.strategies:
         whole = strip_span(document.text, 0, len(document.text))
         atoms = (Atom(BlockKind.PARAGRAPH, start, end, None, ()) for start, end in whole)
     return pack(
         document.text,
-        atoms,
+        at_cuts(document.text, atoms, cuts),
         max_chars=plan.parent_max_chars,
         min_chars=plan.parent_min_chars,
         whole_max_chars=plan.parent_max_chars,

@@ -1,0 +1,1 @@
+"""Cutting parsed documents into parents and children by a chunk plan."""

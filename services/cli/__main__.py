@@ -10,6 +10,7 @@ from services.cli.commands import dlq, evaluating, keys, topics
 from services.cli.commands.asking import ask, search
 from services.cli.commands.fsck import fsck
 from services.cli.commands.lag import lag
+from services.cli.commands.reindex import reindex
 from services.cli.commands.status import status
 from services.cli.commands.stuck import resume, stuck
 from services.cli.commands.uploading import upload
@@ -27,7 +28,7 @@ def up() -> None:
     os.execv(sys.executable, [sys.executable, "-m", "services.local"])  # noqa: S606
 
 
-for command in (upload, ask, search, status, lag, stuck, resume, fsck):
+for command in (upload, ask, search, status, lag, stuck, resume, fsck, reindex):
     app.command()(command)
 for name, group in (("dlq", dlq), ("eval", evaluating), ("keys", keys), ("topics", topics)):
     app.add_typer(group.app, name=name, no_args_is_help=True)

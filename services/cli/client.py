@@ -55,11 +55,13 @@ class Client:
         async with self._unreachable_named():
             return _json(await self._http.post(path, json=body, headers=headers))
 
-    async def delete(self, path: str) -> None:
+    async def delete(self, path: str) -> Json:
+        """What the answer holds; nothing for most."""
         async with self._unreachable_named():
             response = await self._http.delete(path)
         if response.is_error:
             raise problem(response)
+        return _json(response) if response.content else {}
 
     async def upload(self, file: Path, fields: Mapping[str, str | list[str]]) -> Json:
         """Send one file; the answer is the document as accepted (or known already)."""

@@ -120,7 +120,8 @@ def document_table(documents: list[Json]) -> Table:
 
 def print_finding(finding: Json, repair: str | None) -> None:
     """`missing-chunks  vectors  document … generation 2: 3 of 40 chunks missing, as …`."""
-    where = f"document {finding['document_id']} ({finding['tenant']})"
+    of = finding["document_id"]
+    where = f"document {of} ({finding['tenant']})" if of else "no document"
     if finding["generation"] is not None:
         where += f" generation {finding['generation']}"
     out.print(f"{finding['kind']}  {finding['store']}  {where}: {finding['detail']}")

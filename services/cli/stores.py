@@ -33,10 +33,10 @@ async def open_stores(settings: CliSettings) -> AsyncIterator[Stores]:
     db = open_database(platform.sql_url)
     try:
         async with db.reading() as sql:
-            active = await active_index.read(sql)
+            await active_index.read(sql)  # there is something to compare with
         async with open_search(platform) as search:
             objects = DiskObjectStore(platform.objects_dir)
-            yield Stores(db, objects, search.vectors, search.keywords, active)
+            yield Stores(db, objects, search.vectors, search.keywords)
     except TransientError as exc:
         raise CliError(f"a store is away: {exc}", ExitCode.UNREACHABLE) from exc
     finally:

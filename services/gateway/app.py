@@ -8,6 +8,7 @@ from services.gateway.routes import (
     admin_dlq,
     admin_keys,
     admin_lag,
+    admin_reindex,
     admin_stuck,
     asyncapi,
     conversations,
@@ -19,7 +20,7 @@ from services.gateway.routes import (
 )
 
 # Before `documents`, which takes every path below its own.
-ADMIN = (admin_lag, admin_dlq, admin_stuck, admin_keys)
+ADMIN = (admin_lag, admin_dlq, admin_stuck, admin_keys, admin_reindex)
 _UPLOADS = ("/v1/documents",)  # ingest bounds these, the gateway never holds them
 
 

@@ -142,3 +142,25 @@ class StuckList(BaseModel):
     next_failed: str | None = Field(
         description="Pass as `failed_after` for the failed documents that follow."
     )
+
+
+class ReindexIn(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+
+    rechunk: bool = Field(default=False, description="Cut every document anew, too.")
+
+
+class ReindexOut(BaseModel):
+    state: Literal["none", "building", "switched", "cancelling", "done", "cancelled"] = Field(
+        description="switched: the new set is in use, the old one is about to be removed."
+    )
+    needed: list[str] = Field(description="Why the live set should be built anew; empty: it fits.")
+    id: str | None = None
+    rechunk: bool = False
+    done: int | None = Field(default=None, description="Documents that are whole in the new set.")
+    total: int | None = Field(default=None, description="Documents that search shows.")
+    embedding_model: str | None = Field(default=None, description="Of the new set.")
+    problem: str | None = Field(default=None, description="What holds it up now.")
+    started_at: str | None = None
+    switched_at: str | None = None
+    ended_at: str | None = None

@@ -111,8 +111,12 @@ class Rebuilder:
         return dropped
 
     async def _forever(self) -> None:
+        swept = False
         while True:
             try:
+                if not swept:
+                    await self.sweep()
+                    swept = True
                 more = await self.step()
             except TransientError as exc:
                 log.warning("reindex_held_up", error=str(exc))

@@ -7,7 +7,7 @@ from sqlalchemy import RowMapping
 
 from libs.kernel import made_at_us, now_us
 from libs.service.fsck.findings import Finding, Kind
-from libs.service.fsck.stores import INDEXES, Holdings, Stores
+from libs.service.fsck.stores import NEW, Holdings, Stores
 from libs.storage.sql.document_states import RUNNING, DocumentState
 
 UPLOAD_GRACE_S = 3600.0  # an upload that still streams has an id, maybe its file, and no row
@@ -92,9 +92,10 @@ def _of_shown(held: Holdings, row: RowMapping) -> Iterator[Finding]:
         yield Finding(Kind.MISSING_OBJECT, *of, shown, "objects", f"{name} is gone")
     if shown is None:
         return
-    for store in INDEXES:
-        there = held.indexed[store].get(shown, set())
-        if missing := held.children - there:
+    for store, indexed in held.indexed.items():
+        there = indexed.get(shown, set())
+        must_be_there = not store.startswith(NEW) or held.whole_in_new == shown
+        if must_be_there and (missing := held.children - there):
             detail = f"{len(missing)} of {len(held.children)} chunks missing, as {min(missing)}"
             yield Finding(Kind.MISSING_CHUNKS, *of, shown, store, detail)
         if extra := there - held.children:
@@ -119,9 +120,9 @@ def _of_past(held: Holdings, row: RowMapping) -> Iterator[Finding]:
     of, shown, newest = (row["tenant"], row["id"]), row["active_generation"], row["generation"]
     keeps_work = row["state"] in RUNNING or row["state"] == DocumentState.FAILED
     may_have = {shown, newest} if keeps_work else {shown}
-    for store in INDEXES:
-        for past in sorted(held.indexed[store].keys() - may_have):
-            detail = f"{len(held.indexed[store][past])} rows of a generation that is over"
+    for store, indexed in held.indexed.items():
+        for past in sorted(indexed.keys() - may_have):
+            detail = f"{len(indexed[past])} rows of a generation that is over"
             yield Finding(Kind.LEFTOVER_GENERATION, *of, past, store, detail)
     for past in sorted(held.generations.keys() - may_have):
         detail = f"{held.generations[past]} chunks of a generation that is over"
@@ -134,8 +135,8 @@ def _of_past(held: Holdings, row: RowMapping) -> Iterator[Finding]:
 
 def _of_no_document(held: Holdings, tenant: str, document_id: str) -> Iterator[Finding]:
     kind, of = Kind.LEFTOVER_DOCUMENT, (tenant, document_id, None)
-    for store in INDEXES:
-        if count := sum(map(len, held.indexed[store].values())):
+    for store, indexed in held.indexed.items():
+        if count := sum(map(len, indexed.values())):
             yield Finding(kind, *of, store, f"{count} rows of a document that does not exist")
     if count := sum(held.generations.values()):
         yield Finding(kind, *of, "sql", f"{count} chunks of a document that does not exist")

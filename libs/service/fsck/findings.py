@@ -13,6 +13,7 @@ class Kind(StrEnum):
     NOT_SHOWN = "not-shown"  # `indexed`, and yet search shows another generation or none
     LEFTOVER_GENERATION = "leftover-generation"  # of a generation that is over
     LEFTOVER_DOCUMENT = "leftover-document"  # of a document that does not exist
+    LEFTOVER_INDEX = "leftover-index"  # of a set of indexes that is over; of no document
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,7 +24,7 @@ class Finding:
     tenant: str
     document_id: str
     generation: int | None
-    store: str  # sql | objects | vectors | keywords
+    store: str  # sql | objects | vectors | keywords | new vectors | new keywords
     detail: str
 
     def shown(self) -> dict[str, Any]:

@@ -27,6 +27,8 @@ class Repairs:
 
     async def repair(self, seen: Examined) -> str:
         """Returns what was set going, or why nothing was. Raises: TransientError."""
+        if seen.findings[0].kind is Kind.LEFTOVER_INDEX:
+            return "the indexer removes it when it starts, and every hour"
         of = (seen.findings[0].tenant, seen.findings[0].document_id)
         past = [f for f in seen.findings if f.kind is Kind.LEFTOVER_GENERATION]
         if seen.holdings.row is None:

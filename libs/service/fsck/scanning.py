@@ -5,9 +5,9 @@ from collections.abc import AsyncIterator, Awaitable, Sequence
 from typing import Protocol
 
 from libs.service.fsck.examining import Examined, Examiner
-from libs.service.fsck.findings import Tally
-from libs.service.fsck.stores import INDEXES, Stores
-from libs.storage.sql import Database, UnitOfWork, pages
+from libs.service.fsck.findings import Finding, Kind, Tally
+from libs.service.fsck.stores import Holdings, StoredIndex, Stores
+from libs.storage.sql import Database, UnitOfWork, index_builds, pages
 
 PAGE = 100
 AT_ONCE = 8
@@ -49,6 +49,25 @@ async def scan(
         for seen in await _examined(examiner, new):
             if _counted(seen, tally):
                 yield seen
+    if tenant is None:
+        seen = Examined(Holdings(None), await _indexes_that_are_over(stores))
+        if _counted(seen, tally):
+            yield seen
+
+
+async def _indexes_that_are_over(stores: Stores) -> list[Finding]:
+    async with stores.db.reading() as sql:
+        over = await index_builds.over(sql)
+    found = []
+    for vectors, keywords in over:
+        for store, index in (
+            ("vectors", StoredIndex(stores.vectors, vectors)),
+            ("keywords", StoredIndex(stores.keywords, keywords)),
+        ):
+            if await index.exists():
+                detail = f"{index.name} is of a re-index that is over"
+                found.append(Finding(Kind.LEFTOVER_INDEX, "", "", None, store, detail))
+    return found
 
 
 def _counted(seen: Examined, tally: Tally) -> bool:
@@ -93,8 +112,8 @@ async def _stored(stores: Stores, tenant: str | None) -> AsyncIterator[set[Owner
     async with stores.db.reading() as sql:
         tenants = [tenant] if tenant else await pages.tenants(sql)
     for name in tenants:
-        for store in INDEXES:
-            async for entries in stores.entries(store, name):
+        for index in (await stores.indexes()).values():
+            async for entries in index.entries(name):
                 yield {(name, entry.document_id) for entry in entries}
     async for keys in stores.objects.pages(f"{tenant}/" if tenant else ""):
         parts = [key.split("/") for key in keys]

@@ -49,10 +49,18 @@ async def read(sql: UnitOfWork, *, lock: bool = False) -> ActiveIndex:
     `lock` holds the row until the unit ends: no other set becomes the active one meanwhile, and
     whoever announces that a document is whole in a set takes it first.
     """
+    active = await find(sql, lock=lock)
+    if active is None:
+        raise TransientError("there is no search index yet: the indexer makes it when it starts")
+    return active
+
+
+async def find(sql: UnitOfWork, *, lock: bool = False) -> ActiveIndex | None:
+    """`read`; None while the indexer has not made it yet."""
     statement = select(active_index).where(active_index.c.id == _ROW_ID)
     row = await sql.first(statement.with_for_update() if lock else statement)
     if row is None:
-        raise TransientError("there is no search index yet: the indexer makes it when it starts")
+        return None
     return ActiveIndex(row["embedding_model"], row["vector_collection"], row["keyword_index"])
 
 

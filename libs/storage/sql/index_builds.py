@@ -219,7 +219,7 @@ async def analyser_of(sql: UnitOfWork, active: ActiveIndex) -> int:
     found = await sql.scalar(
         select(index_builds.c.analyser).where(index_builds.c.keyword_index == active.keyword_index)
     )
-    return int(found or 1)
+    return 1 if found is None else int(found)
 
 
 def _names(row: RowMapping, prefix: str) -> list[tuple[str, str]]:

@@ -42,6 +42,7 @@ def _events(*events: tuple[str, Any]) -> bytes:
 TURN = "POST /v1/conversations/c1/turns"
 BEGUN = {"POST /v1/conversations": answer({"id": "c1"}, 201)}
 DONE = {"answer": EVIL, "state": "done", "citations": [CITATION]}
+REINDEX = {"state": "building", "done": 1, "total": 2, "needed": []}
 CASES: dict[str, tuple[list[str], dict[str, Any]]] = {
     "ask": (
         ["ask", "why?"],
@@ -88,6 +89,10 @@ CASES: dict[str, tuple[list[str], dict[str, Any]]] = {
                 }
             )
         },
+    ),
+    "reindex": (
+        ["reindex", "--status"],
+        {"GET /v1/admin/reindex": answer(REINDEX | {"problem": EVIL})},
     ),
     "keys": (["keys", "list"], {"GET /v1/admin/keys": answer({"items": [KEY]})}),
 }

@@ -164,3 +164,38 @@ def test_fsck_makes_no_database_where_there_is_none(
     result = CliRunner().invoke(app, ["fsck"])
     assert (result.exit_code, "SLUICE_HOME" in result.stderr) == (3, True)
     assert not (tmp_path / "home").exists()
+
+
+BUILDING = {"state": "building", "done": 3, "total": 7, "problem": None, "needed": []}
+
+
+def test_reindex_starts_once_says_how_far_it_is_and_is_ended(
+    platform: type[ScriptedPlatform],
+) -> None:
+    refused = answer({"detail": "a re-index is under way"}, 409)
+    platform.answers = {"POST /v1/admin/reindex": answer(BUILDING, 202)}
+    result = CliRunner().invoke(app, ["reindex", "--rechunk"])
+    assert (result.exit_code, "3 of 7 documents" in result.stdout) == (0, True)
+    platform.answers = {"POST /v1/admin/reindex": refused}
+    result = CliRunner().invoke(app, ["reindex"])
+    assert (result.exit_code, "under way" in result.output) == (1, True)
+    held_up = {**BUILDING, "problem": "document d: away", "needed": ["older words"]}
+    platform.answers = {"GET /v1/admin/reindex": answer(held_up)}
+    result = CliRunner().invoke(app, ["reindex", "--status"])
+    assert "held up: document d: away\nneeded: older words" in result.stdout
+    platform.answers = {"DELETE /v1/admin/reindex": answer({**BUILDING, "state": "cancelling"})}
+    result = CliRunner().invoke(app, ["reindex", "--cancel"])
+    assert (result.exit_code, "cancelled" in result.stdout) == (0, True)
+    assert CliRunner().invoke(app, ["reindex", "--cancel", "--status"]).exit_code == 2
+
+
+def test_reindex_that_is_followed_ends_with_the_switch(platform: type[ScriptedPlatform]) -> None:
+    switched = {**BUILDING, "state": "switched", "switched_at": "2026-01-01T00:00:00Z"}
+    platform.answers = {
+        "POST /v1/admin/reindex": answer(BUILDING, 202),
+        "GET /v1/admin/reindex": answer(switched),
+    }
+    result = CliRunner().invoke(app, ["reindex", "--wait", "--json"])
+    assert (result.exit_code, json.loads(result.stdout)["state"]) == (0, "switched")
+    platform.answers["GET /v1/admin/reindex"] = answer({**BUILDING, "state": "cancelling"})
+    assert CliRunner().invoke(app, ["reindex", "--wait"]).exit_code == 1

@@ -16,6 +16,9 @@ ROUTES = [
     ("GET", "/v1/admin/keys"),
     ("POST", "/v1/admin/keys"),
     ("DELETE", "/v1/admin/keys/x"),
+    ("GET", "/v1/admin/reindex"),
+    ("POST", "/v1/admin/reindex"),
+    ("DELETE", "/v1/admin/reindex"),
 ]
 
 

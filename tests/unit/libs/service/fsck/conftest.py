@@ -8,7 +8,7 @@ import pytest
 
 from libs.service.fsck import Examiner, Finding, Repairs, Stores, Tally, scan
 from tests.fakes import FakeObjectStore
-from tests.library import ACTIVE, Library, sqlite
+from tests.library import Library, sqlite
 
 TEXT = "Refunds\nAny order within 30 days.\n\nApproval\nThe team lead approves."
 
@@ -22,7 +22,7 @@ class Platform:
     @property
     def stores(self) -> Stores:
         library = self.library
-        return Stores(library.db, self.objects, library.vectors, library.keywords, ACTIVE)
+        return Stores(library.db, self.objects, library.vectors, library.keywords)
 
     async def document(self, document_id: str = "d1", *, generation: int = 1) -> None:
         """Indexed, with everything that belongs to it."""

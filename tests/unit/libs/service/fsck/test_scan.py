@@ -6,10 +6,12 @@ from sqlalchemy import delete
 
 from libs.kernel import new_id
 from libs.service.fsck import Finding, Kind
+from libs.storage.sql import index_builds
+from libs.storage.sql.active_index import ActiveIndex
 from libs.storage.sql.tables import chunks, documents
 from tests.fakes_search import FakeKeywords, FakeVectors, Rows
-from tests.library import ACTIVE
-from tests.unit.libs.service.fsck.conftest import Platform
+from tests.library import ACTIVE, Library, cut
+from tests.unit.libs.service.fsck.conftest import TEXT, Platform
 
 
 def brief(findings: Sequence[Finding]) -> set[tuple[Kind, str, int | None, str]]:
@@ -176,3 +178,65 @@ class HealingKeywords(FakeKeywords):
         if document_id is None or self.looks > 1:
             async for page in super().entries(name, tenant, document_id):
                 yield page
+
+
+async def building(platform: Platform) -> ActiveIndex:
+    """An empty set beside the active one."""
+    new, library = ActiveIndex(ACTIVE.embedding_model, "new-v", "new-k"), platform.library
+    await library.vectors.ensure(new.vector_collection)
+    await library.keywords.ensure(new.keyword_index)
+    async with library.db.work() as sql:
+        build = await index_builds.start(sql, rechunk=False)
+        await index_builds.take_up(sql, build["id"], new, analyser=1)
+    return new
+
+
+async def mark(platform: Platform, document_id: str, generation: int) -> None:
+    async with platform.library.db.work() as sql:
+        build = await index_builds.current(sql)
+        assert build is not None
+        await index_builds.mark(sql, build["id"], document_id, generation)
+
+
+async def test_a_set_that_is_being_built_may_be_short_but_not_where_it_is_said_to_be_whole(
+    platform: Platform,
+) -> None:
+    await platform.document()
+    await building(platform)
+    assert await platform.findings() == []
+    await mark(platform, "d1", 1)
+    assert brief(await platform.findings()) == {
+        (Kind.MISSING_CHUNKS, "d1", 1, "new vectors"),
+        (Kind.MISSING_CHUNKS, "d1", 1, "new keywords"),
+    }
+
+
+async def test_what_is_left_in_a_set_that_is_being_built_is_found(platform: Platform) -> None:
+    await platform.document(generation=2)
+    new = await building(platform)
+    library = Library(platform.library.db, active=new)
+    library.vectors, library.keywords = platform.library.vectors, platform.library.keywords
+    for document_id, generation in (("d1", 1), ("gone", 1)):
+        _, children = cut(TEXT, document_id, generation)
+        await library.index(document_id, children, generation=generation)
+    assert brief(await platform.findings()) == {
+        (Kind.LEFTOVER_GENERATION, "d1", 1, "new vectors"),
+        (Kind.LEFTOVER_GENERATION, "d1", 1, "new keywords"),
+        (Kind.LEFTOVER_DOCUMENT, "gone", None, "new vectors"),
+        (Kind.LEFTOVER_DOCUMENT, "gone", None, "new keywords"),
+    }
+
+
+async def test_a_set_that_is_over_and_still_there_is_found(platform: Platform) -> None:
+    await building(platform)
+    async with platform.library.db.work() as sql:
+        build = await index_builds.cancel(sql)
+    assert await platform.findings() == []  # about to be removed
+    async with platform.library.db.work() as sql:
+        await index_builds.close(sql, build["id"])
+    found = await platform.findings()
+    assert {(f.kind, f.store, f.detail.split()[0]) for f in found} == {
+        (Kind.LEFTOVER_INDEX, "vectors", "new-v"),
+        (Kind.LEFTOVER_INDEX, "keywords", "new-k"),
+    }
+    assert await platform.repaired() == ["the indexer removes it when it starts, and every hour"]

@@ -60,8 +60,15 @@ class FakeIndex:
             if document_id in (None, row.document_id):
                 yield [IndexEntry(row.chunk_id, row.document_id, row.generation)]
 
-    def _of(self, name: str, tenant: str, domains: Sequence[str] = ()) -> list[IndexRow]:
+    def _of(
+        self,
+        name: str,
+        tenant: str,
+        domains: Sequence[str] = (),
+        documents: Sequence[str] = (),
+    ) -> list[IndexRow]:
         rows = [row for row in self.rows[name].values() if row.tenant == tenant]
+        rows = [row for row in rows if not documents or row.document_id in documents]
         return [row for row in rows if not domains or row.domain in domains]
 
     def _check(self, name: str | None = None) -> None:
@@ -73,12 +80,19 @@ class FakeIndex:
 
 class FakeVectors(FakeIndex):
     async def search(
-        self, name: str, tenant: str, query: Vector, limit: int, *, domains: Sequence[str] = ()
+        self,
+        name: str,
+        tenant: str,
+        query: Vector,
+        limit: int,
+        *,
+        domains: Sequence[str] = (),
+        documents: Sequence[str] = (),
     ) -> list[IndexHit]:
         self._check(name)
         scored = [
             (float(row.vector @ query), row)
-            for row in self._of(name, tenant, domains)
+            for row in self._of(name, tenant, domains, documents)
             if row.vector is not None
         ]
         return _best(scored, limit)
@@ -93,12 +107,13 @@ class FakeKeywords(FakeIndex):
         limit: int,
         *,
         domains: Sequence[str] = (),
+        documents: Sequence[str] = (),
     ) -> list[IndexHit]:
         known = await self.frequencies(name, tenant, query)
         weights = {t: inverse_document_frequency(known.total, n) for t, n in known.rows.items()}
         scored = [
             (sum(weights[t] * math.log1p(row.terms.count(t)) for t in set(query)), row)
-            for row in self._of(name, tenant, domains)
+            for row in self._of(name, tenant, domains, documents)
         ]
         return _best([(score, row) for score, row in scored if score > 0], limit)
 

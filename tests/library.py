@@ -69,6 +69,7 @@ class Library:
         generation: int = 1,
         active: int | None = 1,
         domain: str = "",
+        tags: Sequence[str] = (),
     ) -> None:
         """A document's row as the pipeline would have left it."""
         now = now_us()
@@ -83,7 +84,7 @@ class Library:
                     sha256="0" * 64,
                     object_key=f"{tenant}/{document_id}/original",
                     domain=domain,
-                    tags=[],
+                    tags=list(tags),
                     priority="normal",
                     state=state,
                     generation=generation,
@@ -128,9 +129,15 @@ class Library:
         await self.keywords.upsert(self.active.keyword_index, rows)
 
     async def add(
-        self, document_id: str, text: str, *, tenant: str = "t", domain: str = ""
+        self,
+        document_id: str,
+        text: str,
+        *,
+        tenant: str = "t",
+        domain: str = "",
+        tags: Sequence[str] = (),
     ) -> None:
         """A whole, visible document."""
-        await self.record(document_id, tenant=tenant, domain=domain)
+        await self.record(document_id, tenant=tenant, domain=domain, tags=tags)
         children = await self.write_chunks(document_id, text, tenant=tenant)
         await self.index(document_id, children, tenant=tenant, domain=domain)

@@ -29,6 +29,19 @@ class Embedder(Protocol):
         ...
 
 
+class Reranker(Protocol):
+    """A cross-encoder: reads a question and a passage together. Off unless one is configured."""
+
+    name: str
+
+    async def rerank(self, query: str, texts: Sequence[str]) -> list[float]:
+        """How well each text answers, in their order; only the order of the scores means anything.
+
+        Raises: TransientError when it cannot do so now or in time; PermanentError when it refuses.
+        """
+        ...
+
+
 @dataclass(frozen=True, slots=True)
 class Message:
     role: str  # system, user or assistant

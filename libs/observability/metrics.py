@@ -82,7 +82,8 @@ OPEN_STREAMS = Gauge("open_streams", "Server-sent event streams open now", ["kin
 # Events that a stream read from SQL because the fan-out did not bring them.
 STREAM_GAPS = Counter("stream_gap_events_total", "Events a stream filled in from SQL")
 
-# One channel's search. channel: vector | keyword | graph | hydration | embed_query.
+# One step of a search. channel: vector | keyword | graph | hydration | embed_query | rerank |
+# explain.
 RETRIEVAL_SECONDS = Histogram(
     "retrieval_seconds", "One channel's search", ["channel"], buckets=_QUICK
 )
@@ -90,6 +91,8 @@ RETRIEVAL_SECONDS = Histogram(
 RETRIEVALS = Counter("retrievals_total", "Searches", ["outcome"])
 # Hits that hydration refused: stale generation, deleted or another tenant's.
 HITS_DROPPED = Counter("retrieval_hits_dropped_total", "Hits that are not to be shown")
+# Hits put in a rerank model's order. outcome: done | failed (the fused order stood).
+RERANKS = Counter("reranks_total", "Searches that a rerank model was asked about", ["outcome"])
 # Calls to models. outcome: done | rate-limited | timeout | refused | malformed | failed.
 MODEL_CALLS = Counter("model_calls_total", "Calls to models", ["model", "outcome"])
 # Duration of calls to models, streams to their end.

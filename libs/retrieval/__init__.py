@@ -1,7 +1,16 @@
 """Search: channels, floors, fusion, the gate and evidence under a budget."""
 
 from libs.retrieval.policy import RetrievalPolicy
-from libs.retrieval.retriever import Retriever
+from libs.retrieval.retriever import Query, Result, Retriever
 from libs.retrieval.types import Evidence, Hit, Passage, Scores
 
-__all__ = ["Evidence", "Hit", "Passage", "RetrievalPolicy", "Retriever", "Scores"]
+__all__ = [
+    "Evidence",
+    "Hit",
+    "Passage",
+    "Query",
+    "Result",
+    "RetrievalPolicy",
+    "Retriever",
+    "Scores",
+]

@@ -30,16 +30,14 @@ def fuse(
     passing = {chunk_id for chunk_id, score in vector.items() if score >= policy.vector_floor}
     passing |= {chunk_id for chunk_id, score in keyword.items() if score >= policy.keyword_floor}
     farthest = min(vector.values(), default=0.0)
-    scored = [
-        (
-            chunk_id,
-            Scores(
-                fused=policy.vector_weight * vector.get(chunk_id, farthest)
-                + policy.keyword_weight * keyword.get(chunk_id, 0.0),
-                vector=vector.get(chunk_id),
-                keyword=keyword.get(chunk_id),
-            ),
-        )
-        for chunk_id in passing
-    ]
+    scored = []
+    for chunk_id in passing:
+        added = parts(vector.get(chunk_id, farthest), keyword.get(chunk_id, 0.0), policy)
+        scores = Scores(sum(added.values()), vector.get(chunk_id), keyword.get(chunk_id))
+        scored.append((chunk_id, scores))
     return sorted(scored, key=lambda pair: (-pair[1].fused, pair[0]))
+
+
+def parts(vector: float, keyword: float, policy: RetrievalPolicy) -> dict[str, float]:
+    """What each channel adds to a fused score."""
+    return {"vector": policy.vector_weight * vector, "keyword": policy.keyword_weight * keyword}

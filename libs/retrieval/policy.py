@@ -18,6 +18,9 @@ class RetrievalPolicy:
     # Fusion: weighted sum of similarity and keyword share.
     vector_weight: float = 0.78
     keyword_weight: float = 0.22
+    # Hits whose texts have this share of their pieces in common say the same; above 1 none do.
+    same_text: float = 0.9
+    rerank_top: int = 30  # hits that a rerank model, where there is one, puts in order
     # The gate: coverage and nearest similarity must add up to this.
     min_certainty: float = 1.15
     cover_with: int = 3  # hits whose terms count as cover

@@ -1,27 +1,53 @@
 """The one way to search: hits for people, evidence for answers."""
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 
 from libs.documents.analysis import analyse, term_weights
-from libs.models.ports import Embedder
+from libs.models.ports import Embedder, Reranker
 from libs.observability.metrics import RETRIEVALS
 from libs.retrieval.assembly import Offer, assemble
 from libs.retrieval.channels import Channels, Found, Question
 from libs.retrieval.evidence import group_by_parent, within_budget
-from libs.retrieval.fusion import fuse
-from libs.retrieval.gate import judge
+from libs.retrieval.explanation import Explanation, explain, nearest_of
+from libs.retrieval.gate import Verdict, judge
 from libs.retrieval.policy import RetrievalPolicy
-from libs.retrieval.types import Evidence, Hit, Scores
+from libs.retrieval.ranking import Ranking, rank
+from libs.retrieval.types import Evidence, Hit, Neighbour, in_context
 from libs.storage.ports import KeywordIndex, VectorIndex
 from libs.storage.sql import Database
+from libs.storage.sql.document_filter import EVERY, DocumentFilter
+from libs.storage.sql.hydration import around, why_hidden
+
+_EVIDENCE_HITS = 20  # different ones; more than a budget of passages ever takes
+
+
+@dataclass(frozen=True, slots=True)
+class Query:
+    """What a person searches for, and how much is to be said about it."""
+
+    tenant: str
+    text: str
+    limit: int = 10
+    domains: Sequence[str] = ()
+    filters: DocumentFilter = EVERY
+    neighbours: int = 0  # chunks before and after each hit
+    explain: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    hits: Sequence[Hit]  # best first
+    explanation: Explanation | None = None
 
 
 class Retriever:
     """Vector and keyword search in parallel, floors, fusion, and only what SQL shows.
 
     Deterministic for the same stores. Every method raises TransientError when a store or the
-    embedder cannot be used now; a foreign tenant's chunks can never come out.
+    embedder cannot be used now; a foreign tenant's chunks can never come out. Without the
+    reranker, or while it fails, the fused order stands.
     """
 
     def __init__(
@@ -31,19 +57,34 @@ class Retriever:
         vectors: VectorIndex,
         keywords: KeywordIndex,
         policy: RetrievalPolicy | None = None,
+        reranker: Reranker | None = None,
     ) -> None:
         self._policy = policy or RetrievalPolicy()
+        self._db = db
         self._keywords = keywords
+        self._reranker = reranker
         self._channels = Channels(db, embedder, vectors, keywords, self._policy)
 
     async def search(
         self, tenant: str, query: str, *, limit: int = 10, domains: Sequence[str] = ()
     ) -> list[Hit]:
         """The `limit` best children above the floors, best first; each says why it is there."""
-        found = await self._find(Question(tenant, query, domains))
-        hits = self._ranked(found)[:limit]
+        return list((await self.find(Query(tenant, query, limit, domains))).hits)
+
+    async def find(self, query: Query) -> Result:
+        """Search with filters, neighbours and an explanation.
+
+        The list is full whenever enough rows pass filters and floors, however few they are among
+        the tenant's; a longer list begins with the shorter one.
+        """
+        question = Question(query.tenant, query.text, query.domains, query.filters, query.limit)
+        found, ranking = await self._ranked(question, query.limit)
+        hits = ranking.hits[: query.limit]
         RETRIEVALS.labels("evidence" if hits else "declined").inc()
-        return hits
+        explanation = await self._explain(question, found, ranking, hits) if query.explain else None
+        if query.neighbours and hits:
+            hits = await self._with_neighbours(query, found, hits)
+        return Result(hits, explanation)
 
     async def gather(
         self, tenant: str, questions: Sequence[str], *, domains: Sequence[str] = ()
@@ -56,40 +97,30 @@ class Retriever:
         has any.
         """
         asked = [Question(tenant, text, domains) for text in questions]
-        found = await asyncio.gather(*(self._find(question) for question in asked))
         room = min(self._policy.question_chars, self._policy.total_chars // max(1, len(asked)))
-        offers = await asyncio.gather(
-            *(
-                self._offer(question, each, room)
-                for question, each in zip(asked, found, strict=True)
-            )
-        )
+        offers = await asyncio.gather(*(self._offer(question, room) for question in asked))
         evidence = assemble(offers)
         RETRIEVALS.labels("declined" if evidence.declined else "evidence").inc()
         return evidence
 
-    async def _find(self, question: Question) -> Found:
+    async def _ranked(self, question: Question, wanted: int) -> tuple[Found, Ranking]:
         try:
-            return await self._channels.find(question)
+            found = await self._channels.find(question)
         except Exception:
             RETRIEVALS.labels("failed").inc()
             raise
+        return found, await rank(question.text, found, wanted, self._policy, self._reranker)
 
-    def _ranked(self, found: Found) -> list[Hit]:
-        return [
-            _hit(found, chunk_id, scores)
-            for chunk_id, scores in fuse(found.vector, found.keyword, self._policy)
-        ]
-
-    async def _offer(self, question: Question, found: Found, room: int) -> Offer:
-        hits = self._ranked(found)
+    async def _offer(self, question: Question, room: int) -> Offer:
+        found, ranking = await self._ranked(question, _EVIDENCE_HITS)
         weights = await self._weights(question)
-        texts = [_in_context(hit) for hit in hits[: self._policy.cover_with]]
-        nearest = max((hit.scores.vector or 0.0 for hit in hits), default=0.0)
-        verdict = judge(question.text, weights, texts, nearest, self._policy)
-        blocks = group_by_parent(hits, found.chunks)
+        blocks = group_by_parent(ranking.hits, found.chunks)
         passages = within_budget(blocks, room, self._policy.parent_chars)
-        return Offer(passages, verdict, sum(weights.values()))
+        return Offer(passages, self._judge(question, weights, ranking), sum(weights.values()))
+
+    def _judge(self, question: Question, weights: Mapping[str, float], ranking: Ranking) -> Verdict:
+        texts = [in_context(hit) for hit in ranking.hits[: self._policy.cover_with]]
+        return judge(question.text, weights, texts, nearest_of(ranking.hits), self._policy)
 
     async def _weights(self, question: Question) -> dict[str, float]:
         active = await self._channels.active()
@@ -97,21 +128,35 @@ class Retriever:
         known = await self._keywords.frequencies(active.keyword_index, question.tenant, terms)
         return term_weights(terms, known.total, known.rows)
 
+    async def _explain(
+        self, question: Question, found: Found, ranking: Ranking, hits: Sequence[Hit]
+    ) -> Explanation:
+        trace = found.trace
+        with trace.timings.of("explain"):
+            given = {hit.chunk_id: hit.document_id for hit in (*trace.vector, *trace.keyword)}
+            unseen = {c: d for c, d in given.items() if c not in found.chunks}
+            filtered = {
+                chunk_id: "filtered"
+                for chunk_id, document_id in unseen.items()
+                if trace.matching and document_id not in trace.matching.document_ids
+            }
+            async with self._db.reading() as sql:
+                hidden = await why_hidden(sql, question.tenant, sorted(unseen.keys() - filtered))
+            weights = await self._weights(question)
+            verdict = self._judge(question, weights, ranking)
+        return explain(found, ranking, hits, weights, verdict, {**hidden, **filtered}, self._policy)
 
-def _hit(found: Found, chunk_id: str, scores: Scores) -> Hit:
-    visible = found.chunks[chunk_id]
-    return Hit(
-        chunk_id=chunk_id,
-        document_id=visible.document_id,
-        document_name=visible.document_name,
-        text=visible.child.text,
-        start=visible.child.start,
-        end=visible.child.end,
-        page=visible.child.page,
-        heading_path=visible.child.heading_path,
-        scores=scores,
-    )
-
-
-def _in_context(hit: Hit) -> str:
-    return "\n".join((*hit.heading_path, hit.text))
+    async def _with_neighbours(self, query: Query, found: Found, hits: Sequence[Hit]) -> list[Hit]:
+        chunks = [found.chunks[hit.chunk_id] for hit in hits]
+        async with self._db.reading() as sql:
+            near = await around(sql, query.tenant, chunks, query.neighbours)
+        return [
+            replace(
+                hit,
+                neighbours=[
+                    Neighbour(step, c.chunk_id, c.text, c.start, c.end, c.page, c.heading_path)
+                    for step, c in near[hit.chunk_id].items()
+                ],
+            )
+            for hit in hits
+        ]

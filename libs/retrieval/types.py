@@ -16,6 +16,19 @@ class Scores:
 
 
 @dataclass(frozen=True, slots=True)
+class Neighbour:
+    """A chunk near a hit in the same document; `position` is -1 for the one before it, 1 after."""
+
+    position: int
+    chunk_id: str
+    text: str
+    start: int
+    end: int
+    page: int | None
+    heading_path: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Hit:
     """A child chunk that was found; offsets are code points into the document's text."""
 
@@ -28,6 +41,8 @@ class Hit:
     page: int | None
     heading_path: tuple[str, ...]
     scores: Scores
+    duplicate_of: str | None = None  # a better hit's chunk that says the same
+    neighbours: Sequence[Neighbour] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,3 +69,8 @@ class Evidence:
     declined: bool = False
     coverage: float = 0.0  # share of the questions' IDF weight that the best hits cover
     reason: str = ""
+
+
+def in_context(hit: Hit) -> str:
+    """A hit's text below its headings."""
+    return "\n".join((*hit.heading_path, hit.text))

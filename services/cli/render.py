@@ -92,7 +92,32 @@ def print_hits(hits: list[Json]) -> None:
         if hit.get("heading_path"):
             path = shortened(" › ".join(hit["heading_path"]), 300)
             out.print(f"   {path}", style="dim")
+        near = hit.get("neighbours") or []
+        for each in near:
+            if each["position"] < 0:
+                out.print(f"   {each['position']:+d} {shortened(each['text'], 300)}", style="dim")
         out.print(f"   {shortened(hit['text'], 300)}")
+        for each in near:
+            if each["position"] > 0:
+                out.print(f"   {each['position']:+d} {shortened(each['text'], 300)}", style="dim")
+        if hit.get("duplicate_of"):
+            out.print(f"   says the same as {hit['duplicate_of']}", style="dim")
+        if hit.get("explanation"):
+            print_reasons(hit["explanation"])
+
+
+def print_reasons(why: Json) -> None:
+    """Why one hit stands where it stands."""
+    for name, channel in why["channels"].items():
+        passed = "passes" if channel["passed"] else "below"
+        out.print(
+            f"   {name}: rank {channel['rank']}, {channel['raw']:.3f} → {channel['score']:.2f}, "
+            f"{passed} the floor {channel['floor']:.2f}, adds {channel['adds']:.2f}",
+            style="dim",
+        )
+    terms = ", ".join(f"{each['term']} {each['weight']:.1f}" for each in why["matched_terms"])
+    moved = f"; fused rank {why['fused_rank']}" if why["fused_rank"] != why["rank"] else ""
+    out.print(f"   terms: {terms or 'none'}{moved}", style="dim")
 
 
 def table_of(*columns: str, title: str | None = None) -> Table:

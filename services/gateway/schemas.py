@@ -2,7 +2,7 @@
 
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, StringConstraints
+from pydantic import BaseModel, ConfigDict, StringConstraints
 
 _NO_CONTROLS = r"^[^\x00-\x1f\x7f]*$"
 Name = Annotated[
@@ -11,13 +11,13 @@ Name = Annotated[
 ]
 
 
-class _Body(BaseModel):
+class Body(BaseModel):
     """A field that is not known is refused: ignored, it would promise what is not done."""
 
     model_config = ConfigDict(extra="forbid")
 
 
-class ConversationIn(_Body):
+class ConversationIn(Body):
     agent: Name = "knowledge"
     memory: Literal["none", "window", "summary"] = "window"
 
@@ -26,7 +26,7 @@ class Created(BaseModel):
     id: str
 
 
-class TurnIn(_Body):
+class TurnIn(Body):
     text: Annotated[str, StringConstraints(min_length=1, strip_whitespace=True)]
 
 
@@ -54,41 +54,3 @@ class ConversationOut(BaseModel):
     memory: str
     created_at: str
     turns: list[TurnOut]
-
-
-class Filters(_Body):
-    """None yet; `domains` stands beside it."""
-
-
-class SearchIn(_Body):
-    query: Annotated[str, StringConstraints(min_length=1, strip_whitespace=True)]
-    top_k: int = Field(default=10, ge=1, le=100)
-    domains: list[Name] = Field(default_factory=list, max_length=32)
-    filters: Filters = Filters()
-
-
-class ScoresOut(BaseModel):
-    vector: float | None
-    keyword: float | None
-    graph: float | None
-    fused: float
-    rerank: float | None
-
-
-class HitOut(BaseModel):
-    """`start` and `end` are character offsets into the document's text."""
-
-    chunk_id: str
-    document_id: str
-    document_name: str
-    text: str
-    start: int
-    end: int
-    page: int | None
-    heading_path: list[str]
-    scores: ScoresOut
-
-
-class SearchOut(BaseModel):
-    hits: list[HitOut]
-    took_ms: float

@@ -126,6 +126,14 @@ class VectorIndexSuite:
         found = await index.search(name, "t", unit_vector(1), 10, domains=[AWKWARD, "none"])
         assert [hit.chunk_id for hit in found] == ["it"]
 
+    async def test_documents_narrow_the_search(self, index: VectorIndex, name: str) -> None:
+        rows = [self._row(f"c{i}", 1, i / 100, document_id=f"d{i}") for i in range(9)]
+        await index.upsert(name, [*rows, self._row("x", 1, document_id=AWKWARD)])
+        query, wanted = unit_vector(1), ["d7", "d3", AWKWARD, "none"]
+        found = await index.search(name, "t", query, 10, documents=wanted)
+        assert [hit.chunk_id for hit in found] == ["x", "c3", "c7"]
+        assert await index.search(name, "t", query, 10, documents=["none"]) == []
+
     async def test_delete_drops_the_given_generations(self, index: VectorIndex, name: str) -> None:
         rows = [self._row(f"g{i}", 1, generation=i) for i in (1, 2, 3)]
         await index.upsert(name, [*rows, self._row("other", 1, document_id="d2")])
@@ -253,6 +261,14 @@ class KeywordIndexSuite:
         await index.upsert(name, [row("hr", "leave", domain="hr"), row("it", "leave", domain="it")])
         hits = await index.search(name, "t", ["leav"], 10, domains=["it", "none"])
         assert [hit.chunk_id for hit in hits] == ["it"]
+
+    async def test_documents_narrow_the_search(self, index: KeywordIndex, name: str) -> None:
+        rows = [row(f"c{i}", "leave", document_id=f"d{i}") for i in range(9)]
+        await index.upsert(name, [*rows, row("x", "leave leave", document_id=AWKWARD)])
+        wanted = ["d7", "d3", AWKWARD, "none"]
+        found = await index.search(name, "t", ["leav"], 10, documents=wanted)
+        assert {hit.chunk_id for hit in found} == {"x", "c3", "c7"}
+        assert await index.search(name, "t", ["leav"], 10, documents=["none"]) == []
 
     async def test_delete_drops_the_given_generations(self, index: KeywordIndex, name: str) -> None:
         rows = [row(f"g{i}", "text", generation=i) for i in (1, 2, 3)]

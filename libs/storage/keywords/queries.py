@@ -44,12 +44,15 @@ def row_key(tenant: str, chunk_id: str) -> str:
     return f"{tenant}\x00{chunk_id}"
 
 
-def ranked(tenant: str, terms: Sequence[str], domains: Sequence[str]) -> Any:
-    """Rows of the tenant (and domains) that hold any of the terms, scored by BM25 alone."""
+def ranked(
+    tenant: str, terms: Sequence[str], domains: Sequence[str], documents: Sequence[str] = ()
+) -> Any:
+    """Rows of the tenant (domains, documents) that hold any of the terms, scored by BM25 alone."""
     wanted = Query.boolean_query([(Occur.Should, _term("terms", term, "freq")) for term in terms])
     filters = [_unscored(_term("tenant", tenant))]
-    if domains:
-        filters.append(_unscored(Query.term_set_query(SCHEMA, "domain", list(domains))))
+    for field, values in (("domain", domains), ("document", documents)):
+        if values:
+            filters.append(_unscored(Query.term_set_query(SCHEMA, field, list(values))))
     return Query.boolean_query([(Occur.Must, query) for query in (wanted, *filters)])
 
 

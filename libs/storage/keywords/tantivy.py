@@ -69,11 +69,12 @@ class TantivyKeywords:
         limit: int,
         *,
         domains: Sequence[str] = (),
+        documents: Sequence[str] = (),
     ) -> list[IndexHit]:
         terms = list(dict.fromkeys(query))
         if not terms or limit < 1:
             return []
-        ranked = queries.ranked(tenant, terms, domains)
+        ranked = queries.ranked(tenant, terms, domains, documents)
         return await self._read(name, lambda searcher: _hits(searcher, ranked, limit))
 
     async def count(self, name: str, tenant: str, document_id: str | None = None) -> int:

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import ColumnElement, FromClause, RowMapping, select
+from sqlalchemy import ColumnElement, FromClause, RowMapping, select, tuple_
 
 from libs.storage.sql.tables import chunks, documents
 from libs.storage.sql.work import UnitOfWork
@@ -33,6 +33,8 @@ class VisibleChunk:
     document_id: str
     document_name: str
     domain: str
+    generation: int
+    ordinal: int  # of the child among the children of its generation
 
 
 async def hydrate(
@@ -49,6 +51,8 @@ async def hydrate(
     rows = await sql.rows(
         select(
             chunks.c.id,
+            chunks.c.generation,
+            chunks.c.ordinal,
             *_named("child", chunks),
             parent.c.id.label("parent_id"),
             *_named("parent", parent),
@@ -69,6 +73,59 @@ async def hydrate(
     return {row["id"]: _visible(row) for row in rows}
 
 
+async def why_hidden(sql: UnitOfWork, tenant: str, chunk_ids: Sequence[str]) -> dict[str, str]:
+    """For ids that `hydrate` left out: `foreign`, `deleted`, `stale` or `unknown` to SQL."""
+    rows = await sql.rows(
+        select(chunks.c.id, chunks.c.tenant, documents.c.state)
+        .outerjoin(documents, documents.c.id == chunks.c.document_id)
+        .where(chunks.c.id.in_(chunk_ids))
+    )
+    known = {row["id"]: _reason(row, tenant) for row in rows}
+    return {chunk_id: known.get(chunk_id, "unknown") for chunk_id in chunk_ids}
+
+
+def _reason(row: RowMapping, tenant: str) -> str:
+    if row["tenant"] != tenant:
+        return "foreign"
+    return "deleted" if row["state"] in (None, DELETED) else "stale"
+
+
+async def around(
+    sql: UnitOfWork, tenant: str, found: Sequence[VisibleChunk], reach: int
+) -> dict[str, dict[int, StoredText]]:
+    """The chunks up to `reach` before and after each, by its id and their distance (-1, 1, …)."""
+    places = {(c.document_id, c.generation, c.ordinal + d) for c in found for d in _steps(reach)}
+    if not places:
+        return {}
+    rows = await sql.rows(
+        select(chunks).where(
+            chunks.c.tenant == tenant,
+            chunks.c.parent_id.is_not(None),
+            tuple_(chunks.c.document_id, chunks.c.generation, chunks.c.ordinal).in_(sorted(places)),
+        )
+    )
+    stored = {(row["document_id"], row["generation"], row["ordinal"]): row for row in rows}
+    return {
+        c.child.chunk_id: {
+            d: StoredText(
+                row["id"],
+                row["text"],
+                row["start"],
+                row["end"],
+                row["page"],
+                tuple(row["heading_path"]),
+            )
+            for d in _steps(reach)
+            if (row := stored.get((c.document_id, c.generation, c.ordinal + d))) is not None
+        }
+        for c in found
+    }
+
+
+def _steps(reach: int) -> list[int]:
+    return [*range(-reach, 0), *range(1, reach + 1)]
+
+
 _FIELDS = ("text", "start", "end", "page", "heading_path")
 
 
@@ -79,7 +136,15 @@ def _named(prefix: str, table: FromClause) -> list[ColumnElement[Any]]:
 def _visible(row: RowMapping) -> VisibleChunk:
     child = _stored(row, "child", row["id"])
     parent = child if row["parent_id"] is None else _stored(row, "parent", row["parent_id"])
-    return VisibleChunk(child, parent, row["document_id"], row["document_name"], row["domain"])
+    return VisibleChunk(
+        child,
+        parent,
+        row["document_id"],
+        row["document_name"],
+        row["domain"],
+        row["generation"],
+        row["ordinal"],
+    )
 
 
 def _stored(row: RowMapping, prefix: str, chunk_id: str) -> StoredText:

@@ -5,11 +5,14 @@ from collections.abc import Sequence
 _ESCAPES = str.maketrans({"\\": "\\\\", '"': '\\"', "\n": "\\n", "\r": "\\r"})
 
 
-def tenant_filter(tenant: str, *, domains: Sequence[str] = ()) -> str:
-    """Rows of one tenant, optionally only of some knowledge domains."""
+def tenant_filter(
+    tenant: str, *, domains: Sequence[str] = (), documents: Sequence[str] = ()
+) -> str:
+    """Rows of one tenant, optionally only of some knowledge domains and documents."""
     expression = f"tenant == {_quoted(tenant)}"
-    if domains:
-        expression += f" and domain in [{', '.join(_quoted(domain) for domain in domains)}]"
+    for field, values in (("domain", domains), ("document_id", documents)):
+        if values:
+            expression += f" and {field} in [{', '.join(map(_quoted, values))}]"
     return expression
 
 

@@ -110,10 +110,11 @@ class MilvusVectors:
         limit: int,
         *,
         domains: Sequence[str] = (),
+        documents: Sequence[str] = (),
     ) -> list[IndexHit]:
         if limit < 1:
             return []
-        rows = tenant_filter(tenant, domains=domains)
+        rows = tenant_filter(tenant, domains=domains, documents=documents)
 
         def search(client: MilvusClient) -> Any:
             return client.search(

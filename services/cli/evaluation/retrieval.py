@@ -38,7 +38,8 @@ async def judge_retrieval(
     """Ask every answerable question; `asked` is called after each.
 
     A channel's ranking is taken from the scores that search shows, so it is the one the
-    platform fused, after floors. Raises: CliError.
+    platform fused, after floors; `fused` is the order in which search gives its hits. Raises:
+    CliError.
     """
     matcher = Matcher(question_set.files)
     patience, gate = Patience(), asyncio.Semaphore(PARALLEL)
@@ -59,10 +60,9 @@ def _values(
 ) -> dict[str, dict[str, float]]:
     values = {}
     for channel in CHANNELS:
-        ranked = sorted(
-            (hit for hit in hits if hit["scores"][channel] is not None),
-            key=lambda hit: -hit["scores"][channel],
-        )
+        ranked = [hit for hit in hits if hit["scores"][channel] is not None]
+        if channel != "fused":
+            ranked.sort(key=lambda hit: -hit["scores"][channel])
         found = [_found(question, hit, library, matcher) for hit in ranked[:10]]
         wanted, any_one = len(question.references), question.alternatives
         values[channel] = {

@@ -16,6 +16,21 @@ ID = "d1"
 
 DOCUMENT = {"id": ID, "state": "failed", "name": EVIL, "reason": EVIL, "detail": EVIL, "counts": {}}
 HIT = {"document_name": EVIL, "text": EVIL, "heading_path": [EVIL], "scores": {"vector": 0.5}}
+TERMS = [{"term": EVIL, "weight": 1.0}]
+EXPLAINED_HIT = HIT | {
+    "duplicate_of": EVIL,
+    "neighbours": [{"position": 1, "text": EVIL}],
+    "explanation": {"rank": 1, "fused_rank": 1, "channels": {}, "matched_terms": TERMS},
+}
+EXPLANATION = {
+    "terms": TERMS,
+    "matching_documents": None,
+    "channels": {},
+    "near_copies": 0,
+    "rerank": {"model": EVIL, "reranked": 0, "error": EVIL},
+    "gate": {"passed": True, "coverage": 1.0, "nearest": 1.0, "needed": 1.0, "reason": EVIL},
+    "seconds": {},
+}
 CITATION = {"n": 1, "document_name": EVIL, "quote": EVIL, "start": 0, "end": 9}
 LETTER = {
     "id": "l1",
@@ -55,6 +70,10 @@ CASES: dict[str, tuple[list[str], dict[str, Any]]] = {
     "refused": (["ask", "why?"], {"POST /v1/conversations": answer({"detail": EVIL}, 422)}),
     "no key": (["lag"], {"GET /v1/admin/lag": answer({"detail": EVIL}, 401)}),
     "search": (["search", "x"], {"POST /v1/search": answer({"hits": [HIT]})}),
+    "explained search": (
+        ["search", "x", "--explain"],
+        {"POST /v1/search": answer({"hits": [EXPLAINED_HIT], "explanation": EXPLANATION})},
+    ),
     "status": (
         ["status"],
         {

@@ -9,6 +9,7 @@ import httpx
 import pytest
 
 from libs.contracts import TurnReply
+from libs.retrieval import Query, Result
 from libs.retrieval.types import Hit, Scores
 from libs.storage.sql import Database, api_keys, open_database, turns
 from libs.storage.sql.turn_events import reply_of
@@ -33,14 +34,12 @@ DONE = turns.Outcome("done", answer="闸门 is a gate [1].", citations=[{"n": 1}
 class FakeSearch:
     """`Search` over one hit that only the tenant `acme` has."""
 
-    asked: list[tuple[str, str, int, tuple[str, ...]]] = field(default_factory=list)
+    asked: list[Query] = field(default_factory=list)
 
-    async def search(
-        self, tenant: str, query: str, *, limit: int, domains: Sequence[str] = ()
-    ) -> Sequence[Hit]:
-        self.asked.append((tenant, query, limit, tuple(domains)))
+    async def find(self, query: Query) -> Result:
+        self.asked.append(query)
         hit = Hit("d1.1.c0", "d1", "a.txt", "a gate", 0, 6, 1, ("Intro",), Scores(0.5, vector=0.9))
-        return [hit] if tenant == "acme" else []
+        return Result([hit] if query.tenant == "acme" else [])
 
 
 @dataclass

@@ -12,7 +12,9 @@ from sqlalchemy import select
 
 from libs.contracts import TurnCompleted, TurnControl, TurnRequested, decode
 from libs.kernel import ConflictError
+from libs.retrieval import Query
 from libs.storage.sql import Database, UnitOfWork, turns
+from libs.storage.sql.document_filter import DocumentFilter
 from libs.storage.sql.tables import outbox
 from services.gateway.limits import RateLimit
 from services.gateway.settings import GatewaySettings
@@ -122,7 +124,7 @@ async def test_search_gives_the_callers_hits_in_the_promised_shape(stage: Stage)
     async with stage.client() as client:
         body = {"query": "gate", "top_k": 3, "domains": ["law"]}
         found = (await client.post("/v1/search", json=body)).json()
-    assert stage.search.asked == [("acme", "gate", 3, ("law",))]
+    assert stage.search.asked == [Query("acme", "gate", 3, ["law"], DocumentFilter([], []))]
     assert found["hits"] == [
         {
             "chunk_id": "d1.1.c0",
@@ -140,9 +142,30 @@ async def test_search_gives_the_callers_hits_in_the_promised_shape(stage: Stage)
                 "fused": 0.5,
                 "rerank": None,
             },
+            "duplicate_of": None,
+            "neighbours": [],
+            "explanation": None,
         }
     ]
     assert found["took_ms"] >= 0
+    assert found["explanation"] is None
+
+
+async def test_search_passes_on_filters_with_times_of_any_zone(stage: Stage) -> None:
+    filters = {
+        "tags": ["policy"],
+        "document_ids": ["d1", "d2"],
+        "created_after": "1970-01-01T09:00:01+08:00",
+        "created_before": "9999-12-31T23:59:59.5-12:00",
+    }
+    async with stage.client() as client:
+        body = {"query": "gate", "filters": filters, "neighbours": 2, "explain": True}
+        assert (await client.post("/v1/search", json=body)).status_code == 200
+    [query] = stage.search.asked
+    assert query.filters == DocumentFilter(
+        ["policy"], ["d1", "d2"], 3_601_000_000, 253_402_343_999_500_000
+    )
+    assert (query.neighbours, query.explain) == (2, True)
 
 
 async def routes_of(stage: Stage) -> list[tuple[str, str, Any]]:
@@ -219,7 +242,30 @@ BAD = [
     ("POST", "/v1/search", {"json": {"query": "x", "top_k": 0}}, 422),
     ("POST", "/v1/search", {"json": {"query": "x", "top_k": 10**9}}, 422),
     ("POST", "/v1/search", {"json": {"query": "x", "domains": "law"}}, 422),
-    ("POST", "/v1/search", {"json": {"query": "x", "filters": {"document_ids": ["d1"]}}}, 422),
+    ("POST", "/v1/search", {"json": {"query": "x", "neighbours": 4}}, 422),
+    ("POST", "/v1/search", {"json": {"query": "x", "filters": {"document_id": ["d1"]}}}, 422),
+    ("POST", "/v1/search", {"json": {"query": "x", "filters": {"tags": "law"}}}, 422),
+    ("POST", "/v1/search", {"json": {"query": "x", "filters": {"created_after": 5}}}, 422),
+    (
+        "POST",
+        "/v1/search",
+        {"json": {"query": "x", "filters": {"created_before": "2026-01-31T08:00:00"}}},
+        422,
+    ),
+    (
+        "POST",
+        "/v1/search",
+        {
+            "json": {
+                "query": "x",
+                "filters": {
+                    "created_after": "2026-02-01T00:00:00Z",
+                    "created_before": "2026-01-01T00:00:00Z",
+                },
+            }
+        },
+        422,
+    ),
     ("POST", "/v1/search", {"json": {"query": "x", "limit": 3}}, 422),
     ("POST", "/v1/search", {"json": {"query": "x", "domains": ["a\x00b"]}}, 422),
     ("POST", "/v1/search", {"content": b'{"query": "x", "\\ud800": 1}'}, 422),

@@ -1,0 +1,57 @@
+"""Near-copies: the same text in two documents, or in two versions of one, tells nothing twice."""
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Final
+
+from libs.retrieval.types import Hit
+
+_SPACE: Final = re.compile(r"\W+")
+_NUMBER: Final = re.compile(r"\d+")
+_SHINGLE: Final = 4  # characters
+
+
+@dataclass(frozen=True, slots=True)
+class _Print:
+    """What two texts are compared by: pieces of a few characters, and the numbers as they come."""
+
+    shingles: frozenset[str]
+    numbers: tuple[str, ...]
+
+    def is_like(self, other: "_Print", share: float) -> bool:
+        if self.numbers != other.numbers:
+            return False  # rules and rows of a table often differ in nothing but an amount
+        small, large = sorted((len(self.shingles), len(other.shingles)))
+        if small < share * large:
+            return False
+        common = len(self.shingles & other.shingles)
+        return common >= share * (small + large - common)
+
+
+def below_others(hits: Sequence[Hit], count: int, share: float) -> list[Hit]:
+    """The hits with near-copies of better ones moved to the end, marked with what they copy.
+
+    Args:
+        count: How many different hits are wanted: what follows the last of them stays as it is.
+        share: Of the pieces of two texts that must be in both (Jaccard); above 1 nothing is a copy.
+    """
+    kept: list[tuple[Hit, _Print]] = []
+    copies: list[Hit] = []
+    at = 0
+    for at, hit in enumerate(hits, start=1):  # noqa: B007  (where it stopped is used)
+        printed = _print(hit.text)
+        same = next((other for other, p in kept if p.is_like(printed, share)), None)
+        if same is not None:
+            copies.append(replace(hit, duplicate_of=same.chunk_id))
+        else:
+            kept.append((hit, printed))
+        if len(kept) == count:
+            break
+    return [*(hit for hit, _ in kept), *hits[at:], *copies]
+
+
+def _print(text: str) -> _Print:
+    plain = _SPACE.sub("", text.lower())
+    pieces = {plain[i : i + _SHINGLE] for i in range(max(1, len(plain) - _SHINGLE + 1))}
+    return _Print(frozenset(pieces), tuple(_NUMBER.findall(text)))

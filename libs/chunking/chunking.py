@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
+from libs.chunking.lead import lead_of
 from libs.chunking.plan import ChunkPlan
 from libs.chunking.spans import Atom, Span
 from libs.chunking.structure import at_cuts, atoms_of, pack
@@ -36,6 +37,7 @@ def chunk_document(
     nobody wants the chunks any more, and what is returned is not whole.
     """
     chunks = ChunkSet([], [])
+    lead = lead_of(document.text)
     for ordinal, parent in enumerate(_parents(document, plan, cuts)):
         if stopped():
             break
@@ -44,7 +46,9 @@ def chunk_document(
         for child in _children(document.text, parent, plan):
             at = len(chunks.children)
             child_id = chunk_id(document_id, generation, at)
-            chunks.children.append(_chunk(document.text, child, child_id, at, parent_id))
+            chunks.children.append(
+                _chunk(document.text, child, child_id, at, parent_id, lead if at else "")
+            )
     return chunks
 
 
@@ -72,7 +76,9 @@ def _children(text: str, parent: Span, plan: ChunkPlan) -> Iterator[Span]:
     )
 
 
-def _chunk(text: str, span: Span, id_: str, ordinal: int, parent_id: str | None) -> Chunk:
+def _chunk(
+    text: str, span: Span, id_: str, ordinal: int, parent_id: str | None, lead: str = ""
+) -> Chunk:
     return Chunk(
         chunk_id=id_,
         ordinal=ordinal,
@@ -82,4 +88,5 @@ def _chunk(text: str, span: Span, id_: str, ordinal: int, parent_id: str | None)
         page=span.atoms[0].page,
         heading_path=span.heading_path,
         parent_id=parent_id,
+        lead=lead,
     )

@@ -54,3 +54,4 @@ class Chunk:
     page: int | None
     heading_path: tuple[str, ...]
     parent_id: str | None  # None for parents
+    lead: str = ""  # how the document begins; empty for parents and the first child

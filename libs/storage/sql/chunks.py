@@ -115,6 +115,7 @@ def to_chunk(row: RowMapping) -> Chunk:
         page=row["page"],
         heading_path=tuple(row["heading_path"]),
         parent_id=row["parent_id"],
+        lead=row["lead"],
     )
 
 
@@ -131,6 +132,7 @@ def _values(tenant: str, document_id: str, generation: int, chunk: Chunk) -> dic
         "end": chunk.end,
         "page": chunk.page,
         "heading_path": list(chunk.heading_path),
+        "lead": chunk.lead,
     }
 
 

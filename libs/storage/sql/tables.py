@@ -101,6 +101,7 @@ chunks = Table(
     Column("end", Integer, nullable=False),
     Column("page", Integer),
     Column("heading_path", JSON, nullable=False),
+    Column("lead", Text, nullable=False),
     Index("ix_chunks_document", "document_id", "generation", "ordinal"),
 )
 

@@ -15,6 +15,7 @@ from sqlalchemy.ext.asyncio import AsyncEngine
 from libs.contracts import (
     DocumentChunked,
     DocumentDeleted,
+    DocumentIndexed,
     DocumentParsed,
     DocumentUploaded,
     Event,
@@ -39,8 +40,9 @@ from libs.storage.sql.active_index import read_or_make
 from libs.storage.sql.idempotency import ReusedKeyError
 from libs.storage.sql.uploads import Outcome, StoredFile, take_in
 from services.chunker import handlers as chunker
+from services.indexer import enriching, stale_rows
 from services.indexer import handlers as indexer
-from services.indexer import stale_rows
+from services.indexer.catching_up import DueGraphs
 from services.indexer.deps import Deps as IndexerDeps
 from services.ingest.api import orphans, planning, resuming
 from services.ingest.api.deps import Ingest
@@ -245,7 +247,7 @@ class Life:
         async with self.db.reading() as sql:
             works = [
                 work
-                for source in (PIPELINE, DELETIONS)
+                for source in (PIPELINE, DELETIONS, DueGraphs())
                 for _, work in await source.unfinished(sql, "", 100)
             ]
         self.pending += [work.event for work in works if work.event not in self.pending]
@@ -274,12 +276,16 @@ class Life:
                 await chunker.chunk(event, self._chunker)
             case DocumentChunked():
                 await indexer.index(event, self.indexer)
+            case DocumentIndexed():
+                await enriching.enrich(event, self.indexer)
             case DocumentDeleted():
                 await indexer.delete(event, self.indexer)
 
     async def _failed(self, event: Any, failure: Failure) -> None:
         if type(event) in STAGES:
             await failing(self.db, STAGES[type(event)])(event, failure)
+        elif isinstance(event, DocumentIndexed):
+            await enriching.give_up(event, failure, self.indexer)
 
     async def _relay(self, rows: Sequence[OutboxRow]) -> None:
         for row in rows:

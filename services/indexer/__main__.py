@@ -14,8 +14,9 @@ from libs.service.regularly import regularly
 from libs.service.search import SearchStack, open_search
 from libs.storage.objects import DiskObjectStore
 from libs.storage.sql.active_index import ActiveIndex
+from services.indexer.catching_up import LANE, DueGraphs, adopt_all
 from services.indexer.deps import Deps
-from services.indexer.handlers import subscriptions
+from services.indexer.handlers import enrichment, subscriptions
 from services.indexer.rebuilding import Rebuilder
 from services.indexer.settings import IndexerSettings
 from services.indexer.stale_rows import sweep
@@ -26,6 +27,8 @@ log = structlog.get_logger(__name__)
 RETRY_S = 1.0
 # A few documents keep every embedding process busy; more would only make each of them slower.
 FLOW = FlowPolicy(max_in_flight=8)
+# The graph comes second to whatever makes documents searchable.
+ENRICHMENT_FLOW = FlowPolicy(max_in_flight=2)
 
 
 async def main(settings: IndexerSettings) -> None:
@@ -53,6 +56,16 @@ async def main(settings: IndexerSettings) -> None:
                     policies=Policies(flow=FLOW),
                 )
             )
+            # A member of its own in the same group: a backlog or failures here delay no indexing.
+            tasks.create_task(
+                platform.consume(
+                    enrichment(deps),
+                    group_id="indexer",
+                    lanes=("", LANE),
+                    policies=Policies(flow=ENRICHMENT_FLOW),
+                )
+            )
+            tasks.create_task(platform.reconcile(DueGraphs()))
             rebuilder = Rebuilder(
                 deps,
                 flush=search.vectors.flush,
@@ -83,6 +96,7 @@ async def _prepared(platform: Platform, search: SearchStack) -> ActiveIndex | No
             active = await prepare(platform.db, search.embedder, search.vectors, search.keywords)
             if active.embedding_model == search.embedder.name:
                 await search.vectors.flush(active.vector_collection)
+            await adopt_all(platform.db)
         except TransientError as exc:
             report(exc.missing or "search index")
             log.info("search_index_awaited", reason=str(exc))

@@ -10,10 +10,11 @@ from libs.kernel import TransientError, now_us
 from libs.observability.metrics import DOCUMENT_SECONDS
 from libs.service.failures import failing
 from libs.storage.keys import document_prefix, generation_prefix
-from libs.storage.sql import active_index, chunks, documents, index_builds
+from libs.storage.sql import active_index, chunks, documents, enrichments, graph, index_builds
 from libs.storage.sql.document_states import DocumentState
 from services.indexer.deps import Deps
 from services.indexer.domain import Rank
+from services.indexer.enriching import enrich, give_up
 from services.indexer.writing import Standing, Written, drop_rows, standing_of, write
 
 log = structlog.get_logger(__name__)
@@ -58,6 +59,7 @@ async def delete(event: DocumentDeleted, deps: Deps) -> None:
     await deps.objects.delete_prefix(document_prefix(*of))
     async with deps.db.work() as sql:
         await chunks.delete_document(sql, *of)
+        await enrichments.drop(sql, *of)
         await documents.purge(sql, *of)
 
 
@@ -66,6 +68,13 @@ def subscriptions(deps: Deps) -> Subscriptions:
         Subscriptions()
         .on(DocumentChunked, partial(index, deps=deps), failed=failing(deps.db, "index"))
         .on(DocumentDeleted, partial(delete, deps=deps))
+    )
+
+
+def enrichment(deps: Deps) -> Subscriptions:
+    """What follows once a document is searchable, read apart: it delays and fails nothing else."""
+    return Subscriptions().on(
+        DocumentIndexed, partial(enrich, deps=deps), failed=partial(give_up, deps=deps)
     )
 
 
@@ -102,4 +111,5 @@ async def _take_back(event: DocumentChunked, deps: Deps) -> None:
     await drop_rows(deps, *of, generations=range(event.generation, event.generation + 1))
     async with deps.db.work() as sql:
         await chunks.clear(sql, *of, event.generation)
+        await graph.clear(sql, *of, event.generation)
     log.info("generation_dropped", document_id=event.document_id, generation=event.generation)

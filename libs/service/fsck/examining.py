@@ -127,6 +127,9 @@ def _of_past(held: Holdings, row: RowMapping) -> Iterator[Finding]:
     for past in sorted(held.generations.keys() - may_have):
         detail = f"{held.generations[past]} chunks of a generation that is over"
         yield Finding(Kind.LEFTOVER_GENERATION, *of, past, "sql", detail)
+    for past in sorted(held.graph.keys() - {shown}):
+        detail = f"{held.graph[past]} graph rows of a generation that is over"
+        yield Finding(Kind.LEFTOVER_GENERATION, *of, past, "graph", detail)
     stored = {int(name.split("/")[0]) for name in held.objects if name[0].isdecimal()}
     for past in sorted(stored - {shown, newest}):
         detail = "files of a generation that is over"
@@ -140,6 +143,8 @@ def _of_no_document(held: Holdings, tenant: str, document_id: str) -> Iterator[F
             yield Finding(kind, *of, store, f"{count} rows of a document that does not exist")
     if count := sum(held.generations.values()):
         yield Finding(kind, *of, "sql", f"{count} chunks of a document that does not exist")
+    if count := sum(held.graph.values()):
+        yield Finding(kind, *of, "graph", f"{count} rows of a document that does not exist")
     if held.objects:
         detail = f"{len(held.objects)} files of a document that does not exist"
         yield Finding(kind, *of, "objects", detail)

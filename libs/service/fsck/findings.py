@@ -24,7 +24,7 @@ class Finding:
     tenant: str
     document_id: str
     generation: int | None
-    store: str  # sql | objects | vectors | keywords | new vectors | new keywords
+    store: str  # sql | objects | vectors | keywords | graph | new vectors | new keywords
     detail: str
 
     def shown(self) -> dict[str, Any]:

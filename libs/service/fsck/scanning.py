@@ -118,5 +118,6 @@ async def _stored(stores: Stores, tenant: str | None) -> AsyncIterator[set[Owner
     async for keys in stores.objects.pages(f"{tenant}/" if tenant else ""):
         parts = [key.split("/") for key in keys]
         yield {(part[0], part[1]) for part in parts if len(part) > 2}
-    async for owners in _in_pages(stores.db, pages.chunk_owners, tenant):
-        yield set(owners)
+    for page_of in (pages.chunk_owners, pages.graph_owners):
+        async for owners in _in_pages(stores.db, page_of, tenant):
+            yield set(owners)

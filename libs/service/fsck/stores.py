@@ -9,7 +9,7 @@ from sqlalchemy import RowMapping
 
 from libs.storage.keys import document_prefix
 from libs.storage.ports import IndexEntry, KeywordIndex, ObjectStore, SearchIndex, VectorIndex
-from libs.storage.sql import Database, chunks, documents, index_builds
+from libs.storage.sql import Database, chunks, documents, graph, index_builds
 from libs.storage.sql.active_index import IndexSets, read_sets
 
 NEW = "new "  # what the names of stores of a set that is being built begin with
@@ -67,6 +67,7 @@ class Stores:
         found.objects = {key.removeprefix(prefix) for key in await self.objects.keys(prefix)}
         async with self.db.reading() as sql:
             found.generations = await chunks.generations(sql, tenant, document_id)
+            found.graph = await graph.generations(sql, tenant, document_id)
             shown = found.row["active_generation"] if found.row is not None else None
             if shown is not None:
                 found.children = await chunks.child_ids(sql, tenant, document_id, shown)
@@ -103,6 +104,7 @@ class Holdings:
     indexed: dict[str, dict[int, set[str]]] = field(default_factory=dict)  # by store, generation
     objects: set[str] = field(default_factory=set)  # keys below the document's prefix
     generations: dict[int, int] = field(default_factory=dict)  # in SQL: how many chunks
+    graph: dict[int, int] = field(default_factory=dict)  # in SQL: how many facts
     children: set[str] = field(default_factory=set)  # in SQL, of the shown generation
     whole_in_new: int | None = None  # the generation that is whole in a set that is being built
     settled: bool = False
@@ -110,4 +112,4 @@ class Holdings:
     @property
     def nothing(self) -> bool:
         in_index = any(self.indexed.values())
-        return not (in_index or self.objects or self.generations)
+        return not (in_index or self.objects or self.generations or self.graph)

@@ -10,6 +10,7 @@ from typing import Any
 from sqlalchemy import RowMapping, update
 
 from libs.kernel import ConflictError, now_us
+from libs.storage.sql import enrichments
 from libs.storage.sql.document_ends import cancel, fail, purge, tombstone
 from libs.storage.sql.document_events import URGENT, lane_of, uploaded_event
 from libs.storage.sql.document_rows import change, find, is_document, load, note, timeline
@@ -97,7 +98,10 @@ async def activate(
         "counts": merged,
         "active_counts": merged,
     }
-    return await change(sql, row, values, data={"counts": merged})
+    if not await change(sql, row, values, data={"counts": merged}):
+        return False
+    await enrichments.begin(sql, tenant, document_id, generation)
+    return True
 
 
 async def set_plan(

@@ -2,10 +2,10 @@
 
 from collections.abc import Collection
 
-from sqlalchemy import RowMapping, and_, or_, select, union
+from sqlalchemy import RowMapping, Table, and_, or_, select, union
 
 from libs.storage.sql.document_states import DocumentState
-from libs.storage.sql.tables import api_keys, chunks, documents, turns
+from libs.storage.sql.tables import api_keys, chunks, documents, graph_entities, turns
 from libs.storage.sql.work import UnitOfWork
 
 
@@ -94,10 +94,23 @@ async def chunk_owners(
     sql: UnitOfWork, *, tenant: str | None = None, after: str, limit: int
 ) -> list[tuple[str, str]]:
     """(tenant, document id) of stored chunks, by ascending document id after `after`."""
-    found = select(chunks.c.tenant, chunks.c.document_id).where(chunks.c.document_id > after)
+    return await _owners_in(sql, chunks, tenant, after, limit)
+
+
+async def graph_owners(
+    sql: UnitOfWork, *, tenant: str | None = None, after: str, limit: int
+) -> list[tuple[str, str]]:
+    """As `chunk_owners`, of what the graph holds."""
+    return await _owners_in(sql, graph_entities, tenant, after, limit)
+
+
+async def _owners_in(
+    sql: UnitOfWork, table: Table, tenant: str | None, after: str, limit: int
+) -> list[tuple[str, str]]:
+    found = select(table.c.tenant, table.c.document_id).where(table.c.document_id > after)
     if tenant is not None:
-        found = found.where(chunks.c.tenant == tenant)
-    found = found.distinct().order_by(chunks.c.document_id).limit(limit)
+        found = found.where(table.c.tenant == tenant)
+    found = found.distinct().order_by(table.c.document_id).limit(limit)
     return [(row["tenant"], row["document_id"]) for row in await sql.rows(found)]
 
 

@@ -105,6 +105,70 @@ chunks = Table(
     Index("ix_chunks_document", "document_id", "generation", "ordinal"),
 )
 
+# What rules and models found in the chunks of a document's active generation. Rows are written and
+# dropped in the transactions that move `enrichments`, so they never outlive their generation.
+enrichments = Table(
+    "enrichments",
+    metadata,
+    Column("document_id", Id, primary_key=True),
+    Column("tenant", Id, nullable=False),
+    Column("generation", Integer, nullable=False),
+    Column("state", String(16), nullable=False),  # due done failed
+    Column("next_ordinal", Integer, nullable=False),  # children before it are done
+    Column("rules", Integer, nullable=False),  # version of the rules
+    Column("model_calls", Integer, nullable=False),  # used of the document's budget
+    Column("detail", Text),  # why it failed
+    Column("updated_at", BigInteger, nullable=False),
+    Index("ix_enrichments_state", "state", "document_id"),
+)
+
+graph_entities = Table(
+    "graph_entities",
+    metadata,
+    Column("chunk_id", Key, primary_key=True),
+    Column("name", Key, primary_key=True),  # `kind:key`, the same for every spelling
+    Column("tenant", Id, nullable=False),
+    Column("document_id", Id, nullable=False),
+    Column("generation", Integer, nullable=False),
+    Column("start", Integer, nullable=False),  # of its first mention
+    Column("end", Integer, nullable=False),
+    Column("source", String(8), nullable=False),  # rules or model
+    Index("ix_graph_entities_name", "tenant", "name", "chunk_id"),
+    Index("ix_graph_entities_document", "document_id", "generation"),
+)
+
+graph_relations = Table(
+    "graph_relations",
+    metadata,
+    Column("chunk_id", Key, primary_key=True),  # the chunk that proves it
+    Column("seq", Integer, primary_key=True),
+    Column("tenant", Id, nullable=False),
+    Column("document_id", Id, nullable=False),
+    Column("generation", Integer, nullable=False),
+    Column("verb", String(16), nullable=False),
+    Column("subjects", JSON, nullable=False),
+    Column("objects", JSON, nullable=False),
+    Column("conditions", JSON, nullable=False),  # amounts, periods and dates, see `graph`
+    Column("start", Integer, nullable=False),
+    Column("end", Integer, nullable=False),
+    Column("source", String(8), nullable=False),
+    Index("ix_graph_relations_document", "document_id", "generation"),
+)
+
+# The ends of the relations: what a traversal goes along.
+graph_ends = Table(
+    "graph_ends",
+    metadata,
+    Column("chunk_id", Key, primary_key=True),
+    Column("seq", Integer, primary_key=True),
+    Column("name", Key, primary_key=True),
+    Column("tenant", Id, nullable=False),
+    Column("document_id", Id, nullable=False),
+    Column("generation", Integer, nullable=False),
+    Index("ix_graph_ends_name", "tenant", "name", "chunk_id", "seq"),
+    Index("ix_graph_ends_document", "document_id", "generation"),
+)
+
 active_index = Table(
     "active_index",
     metadata,

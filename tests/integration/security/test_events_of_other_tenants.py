@@ -18,6 +18,7 @@ from libs.contracts import (
     DocumentChunked,
     DocumentControl,
     DocumentDeleted,
+    DocumentIndexed,
     DocumentParsed,
     DocumentUploaded,
     ExecutionMode,
@@ -33,7 +34,7 @@ from libs.eventbus import Failure, Subscriptions
 from libs.kernel import SluiceError
 from libs.service.document_watch import DocumentWatch
 from libs.storage.keys import original_key, parsed_key, text_key
-from libs.storage.sql import turns
+from libs.storage.sql import documents, turns
 from libs.storage.sql.tables import metadata
 from services.chunker import handlers as chunker
 from services.executor import handlers as executor
@@ -139,18 +140,29 @@ async def parsed(world: World) -> tuple[Any, Subscriptions]:
     return event, chunker.subscriptions(chunker.Deps(world.library.db, world.objects))
 
 
-def _indexer(world: World) -> Subscriptions:
+def _deps(world: World) -> IndexerDeps:
     library = world.library
-    deps = IndexerDeps(
+    return IndexerDeps(
         library.db, world.objects, library.embedder, library.vectors, library.keywords
     )
-    return indexer.subscriptions(deps)
+
+
+def _indexer(world: World) -> Subscriptions:
+    return indexer.subscriptions(_deps(world))
 
 
 @case(DocumentChunked, "indexer")
 async def chunked(world: World) -> tuple[Any, Subscriptions]:
     await world.document("chunked")
     return DocumentChunked(*OF, 1, 1), _indexer(world)
+
+
+@case(DocumentIndexed, "indexer")
+async def indexed(world: World) -> tuple[Any, Subscriptions]:
+    await world.document("chunked")
+    async with world.library.db.work() as sql:
+        await documents.activate(sql, *OF)
+    return DocumentIndexed(*OF, 1), indexer.enrichment(_deps(world))
 
 
 @case(DocumentDeleted, "indexer")

@@ -15,19 +15,22 @@ from sqlalchemy import RowMapping, select
 
 from libs.kernel import PermanentError, TransientError
 from libs.storage.keys import document_prefix
-from libs.storage.sql import chunks, documents, open_database
+from libs.storage.sql import chunks, documents, enrichments, graph, open_database
 from libs.storage.sql.document_states import FINAL, DocumentState
 from libs.storage.sql.hydration import hydrate
 from libs.storage.sql.tables import chunks as chunk_rows
 from libs.storage.sql.tables import document_timeline, idempotency_keys
 from libs.storage.sql.tables import documents as document_rows
 from services.chunker import handlers as chunker
-from services.indexer import writing
+from services.indexer import enriching, writing
 from tests.document_life import TENANT, CrashError, Happening, Life, LifeDatabase
 
 T = TypeVar("T")
 
-CONTENTS = {name: "\n\n".join(f"{name}{n} some words." * 8 for n in range(5)) for name in "ab"}
+RULE = "Loans above 500 need approval by the board of directors."
+CONTENTS = {
+    name: "\n\n".join(f"{name}{n} some words. {RULE}" * 3 for n in range(5)) for name in "ab"
+}
 REQUESTS = ["reparse", "cancel", "delete", "resume", "fine plan", "coarse plan"]
 FAULTS = [CrashError(), TransientError("away"), PermanentError("corrupt")]
 INTERRUPTIONS = ["none", "none", "fault", "fault", "request", "delivery"]
@@ -41,6 +44,7 @@ class DocumentLife(RuleBasedStateMachine):
         self.patch = pytest.MonkeyPatch()
         self.patch.setattr(chunker, "CHUNKS_PER_UNIT", 4)  # several units and several batches
         self.patch.setattr(writing, "BATCH", 4)
+        self.patch.setattr(enriching, "BATCH", 2)
         opened = open_database(f"sqlite+aiosqlite:///{self.folder.name}/sluice.db")
         self.life = Life(LifeDatabase(opened.engine))
         self.run(self.life.open())
@@ -119,6 +123,13 @@ class DocumentLife(RuleBasedStateMachine):
                 assert (active, row["active_counts"]) == (row["generation"], row["counts"])
 
     @invariant()
+    def the_graph_knows_the_active_generation_alone(self) -> None:
+        for row in self.run(self._rows()):
+            if row["state"] != DocumentState.DELETED:
+                stored, _ = self.run(self._graph(row["id"]))
+                assert set(stored) <= {row["active_generation"]}
+
+    @invariant()
     def a_row_tells_of_its_newest_run_alone(self) -> None:
         for row in self.run(self._rows()):
             assert (row["reason"] is not None) <= (row["state"] in {"failed", "deleted"})
@@ -177,6 +188,24 @@ class DocumentLife(RuleBasedStateMachine):
         assert visible[0] == visible[1]
         return visible[0]
 
+    async def _graph(self, document_id: str) -> tuple[dict[int, int], RowMapping | None]:
+        async with self.life.db.reading() as sql:
+            return (
+                await graph.generations(sql, TENANT, document_id),
+                await enrichments.find(sql, TENANT, document_id),
+            )
+
+    async def _assert_graph_is_whole(self, document_id: str, active: set[int]) -> None:
+        stored, progress = await self._graph(document_id)
+        if not active:
+            assert (stored, progress) == ({}, None)
+            return
+        assert progress is not None
+        assert {progress["generation"]} == active
+        assert progress["state"] in {enrichments.DONE, enrichments.FAILED}
+        if progress["state"] == enrichments.DONE:
+            assert set(stored) == active
+
     async def _children(self, row: RowMapping, generation: int) -> set[str]:
         async with self.life.db.reading() as sql:
             stored = await chunks.children(sql, TENANT, row["id"], generation)
@@ -203,6 +232,8 @@ class DocumentLife(RuleBasedStateMachine):
                 select(chunk_rows.c.generation).where(chunk_rows.c.document_id == document_id)
             )
         generations = {each["generation"] for each in cut}
+        shown = None if row is None else row["active_generation"]
+        await self._assert_graph_is_whole(document_id, set() if shown is None else {shown})
         if row is None:
             assert (indexed, folders, generations, of_document) == (set(), set(), set(), [[], []])
             return

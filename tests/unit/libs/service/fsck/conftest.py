@@ -6,7 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from libs.kernel import chunk_id
 from libs.service.fsck import Examiner, Finding, Repairs, Stores, Tally, scan
+from libs.storage.sql import graph
 from tests.fakes import FakeObjectStore
 from tests.library import Library, sqlite
 
@@ -43,6 +45,13 @@ class Platform:
         children = await self.library.write_chunks(document_id, TEXT, generation=generation)
         await self.library.index(document_id, children, generation=generation)
         await self.files(document_id, generation, original=False)
+
+    async def facts(self, document_id: str, generation: int) -> None:
+        """What the graph holds of a generation."""
+        entities = [graph.Entity("activity:refund", 0, 7, "rules")]
+        async with self.library.db.work() as sql:
+            chunk, of = chunk_id(document_id, generation, 0), ("t", document_id, generation)
+            await graph.write(sql, *of, {chunk: (entities, [])})
 
     async def findings(self, *, grace_s: float = 0.0, tenant: str | None = None) -> list[Finding]:
         self.tally = Tally()

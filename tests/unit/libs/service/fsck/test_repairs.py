@@ -27,6 +27,7 @@ def indexer(platform: Platform) -> Deps:
 
 async def test_a_vanished_document_is_deleted_again_everywhere(platform: Platform) -> None:
     await platform.leftover("gone", 1)
+    await platform.facts("gone", 1)
     await platform.repaired()
     (event,) = await announced(platform)
     assert event == DocumentDeleted("t", "gone")
@@ -37,6 +38,7 @@ async def test_a_vanished_document_is_deleted_again_everywhere(platform: Platfor
 async def test_a_generation_that_is_over_is_taken_back(platform: Platform) -> None:
     await platform.document(generation=2)
     await platform.leftover("d1", 1)
+    await platform.facts("d1", 1)
     await platform.repaired()
     for event in await announced(platform):
         assert isinstance(event, DocumentChunked)

@@ -75,16 +75,18 @@ async def test_an_indexed_document_that_search_does_not_show_is_found(platform: 
 async def test_what_older_generations_left_is_found_in_every_store(platform: Platform) -> None:
     await platform.document(generation=3)
     await platform.leftover("d1", 2)
-    stores = ("vectors", "keywords", "sql", "objects")
+    await platform.facts("d1", 2)
+    stores = ("vectors", "keywords", "sql", "graph", "objects")
     expected = {(Kind.LEFTOVER_GENERATION, "d1", 2, store) for store in stores}
     assert brief(await platform.findings()) == expected
 
 
 async def test_what_a_vanished_document_left_is_found_in_every_store(platform: Platform) -> None:
     await platform.leftover("gone", 1)
+    await platform.facts("gone", 1)
     await platform.library.record("living", state="uploaded", active=None)
     await platform.objects.put("t/living/original", b"x")
-    stores = ("vectors", "keywords", "sql", "objects")
+    stores = ("vectors", "keywords", "sql", "graph", "objects")
     expected = {(Kind.LEFTOVER_DOCUMENT, "gone", None, store) for store in stores}
     assert brief(await platform.findings()) == expected
 
@@ -240,3 +242,8 @@ async def test_a_set_that_is_over_and_still_there_is_found(platform: Platform) -
         (Kind.LEFTOVER_INDEX, "keywords", "new-k"),
     }
     assert await platform.repaired() == ["the indexer removes it when it starts, and every hour"]
+
+
+async def test_facts_alone_of_a_vanished_document_are_found(platform: Platform) -> None:
+    await platform.facts("gone", 1)
+    assert brief(await platform.findings()) == {(Kind.LEFTOVER_DOCUMENT, "gone", None, "graph")}

@@ -166,3 +166,10 @@ def test_a_new_env_file_has_another_secret_each_and_is_never_made_twice(tmp_path
     before = made.read_bytes()
     assert run("sh", "deploy/new-env.sh", folder=tmp_path)[0] == 1
     assert made.read_bytes() == before
+
+
+@pytest.mark.parametrize("guide", ["README.md", "deploy/README.md"])
+def test_guides_say_how_much_memory_it_may_take(guide: str) -> None:
+    lasting = (each for name, each in services().items() if name not in ONCE | WATCHING)
+    total = sum(int(each["mem_limit"]) for each in lasting) / 2**30
+    assert f"{total:.1f} GB" in (ROOT / guide).read_text()

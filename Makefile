@@ -49,6 +49,7 @@ unit: $(READY)
 
 integration: $(READY) ## Suites on the real embedded broker and stores, and on real servers
 	$(BIN)/pytest tests/integration
+	$(BIN)/pytest tests/unit -m on_server
 
 e2e: $(READY) ## The whole local product, used as its users do
 	$(BIN)/pytest tests/e2e tests/chaos tests/soak

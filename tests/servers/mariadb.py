@@ -12,6 +12,8 @@ from tests.servers.frame import Server, cached, download, program
 
 INSTALL = "install mariadb-server-core and mariadb-client-core (Debian) or MariaDB"
 
+_LOG = "--innodb-log-file-size=16M"
+
 
 class MariaDb(Server):
     """Started within a second from a data folder that was initialised once.
@@ -42,6 +44,7 @@ class MariaDb(Server):
             *(_as_me(), f"--datadir={self._data}", f"--socket={self._data / 'socket'}"),
             *("--bind-address=127.0.0.1", f"--port={self.port}", "--skip-name-resolve"),
             *("--innodb-buffer-pool-size=64M", "--innodb-flush-log-at-trx-commit=2"),
+            *("--innodb-flush-method=nosync", _LOG),
             *self._options,
         ]
 
@@ -69,5 +72,6 @@ def _initialise(folder: Path) -> None:
             program("mariadb-install-db", install=INSTALL),
             *("--no-defaults", f"--datadir={folder}", _as_me()),
             *("--auth-root-authentication-method=normal", "--skip-test-db"),
+            _LOG,
         ]
     )

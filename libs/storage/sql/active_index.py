@@ -3,9 +3,8 @@
 from dataclasses import dataclass
 
 from sqlalchemy import insert, select
-from sqlalchemy.exc import IntegrityError
 
-from libs.kernel import TransientError
+from libs.kernel import ConflictError, TransientError
 from libs.storage.sql.tables import active_index, index_builds
 from libs.storage.sql.work import Database, UnitOfWork
 
@@ -93,7 +92,7 @@ async def read_or_make(db: Database, wanted: ActiveIndex) -> ActiveIndex:
                         keyword_index=wanted.keyword_index,
                     )
                 )
-    except IntegrityError:  # another process was faster
+    except ConflictError:  # another process was faster
         pass
     async with db.reading() as sql:
         return await read(sql)

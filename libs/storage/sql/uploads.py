@@ -86,7 +86,10 @@ async def close_before(sql: UnitOfWork, before_us: int) -> None:
 
 
 async def _horizon(sql: UnitOfWork) -> int:
-    return int(await sql.scalar(select(upload_horizon.c.before).with_for_update(read=True)) or 0)
+    known = await sql.scalar(select(upload_horizon.c.before).with_for_update(read=True))
+    if known is None:  # only a row that is there can be held against a sweep
+        await sql.execute(insert(upload_horizon).values(id=1, before=0))
+    return int(known or 0)
 
 
 async def same_content(

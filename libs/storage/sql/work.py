@@ -4,23 +4,30 @@ import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from dataclasses import dataclass
-from functools import cache, partial
 from typing import Any, TypeVar
 
-from sqlalchemy import Executable, RowMapping, UpdateBase, event, insert
+from sqlalchemy import Executable, RowMapping, UpdateBase, insert
 from sqlalchemy.engine import CursorResult
-from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine, create_async_engine
+from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 
 from libs.contracts import Event, OutgoingRecord, to_record
 from libs.kernel import ConflictError, PermanentError, TransientError, new_id, now_us
-from libs.storage.sql.failures import sql_errors
-from libs.storage.sql.tables import metadata, outbox
+from libs.storage.sql.engines import (
+    READ_ONLY,
+    WRITE_WAIT_S,
+    answered,
+    entered_and_left,
+    open_engine,
+    silence_s,
+)
+from libs.storage.sql.failures import LostRaceError, sql_errors
+from libs.storage.sql.schema import create_tables
+from libs.storage.sql.tables import outbox
 
 T = TypeVar("T")
 
 # How long the committing process alone may send a new outbox row; then the sweep takes it.
 FIRST_CLAIM_US = 10_000_000
-WRITE_WAIT_S = 30.0
 # Big payloads are never events: they go to the object store, the event carries the key.
 MAX_EVENT_BYTES = 900_000
 
@@ -42,21 +49,38 @@ AfterCommit = Callable[[Sequence[OutboxRow]], Awaitable[None]]
 class UnitOfWork:
     """One short transaction. No network call inside; every state change a compare-and-set.
 
-    Raises (every method): TransientError while the database is busy, full or away;
-    ConflictError when a row breaks a uniqueness rule.
+    Raises (every method): TransientError while the database is busy, full or away, and from then
+    on, as the server may have undone the unit; ConflictError when a row breaks a uniqueness rule:
+    the unit may go on.
+
+    On a server other units write meanwhile: a row by which this one decides is read with
+    `with_for_update()`, or is in the WHERE of a compare-and-set.
     """
 
     def __init__(self, connection: AsyncConnection, *, read_only: bool = False) -> None:
         self._connection = connection
         self._read_only = read_only
+        self._silence_s = silence_s(connection.engine)
+        self._undone: TransientError | None = None
         self.outbox_rows: list[OutboxRow] = []
         self.when_committed: list[Callable[[], None]] = []  # counts what has really happened
 
     async def execute(self, statement: Executable, *args: Any) -> CursorResult[Any]:
         if self._read_only and isinstance(statement, UpdateBase):
             raise RuntimeError("a read-only unit of work cannot write: use Database.work()")
-        with sql_errors():
-            return await self._connection.execute(statement, *args)
+        self.check()
+        try:
+            with sql_errors():
+                async with answered(self._silence_s):
+                    return await self._connection.execute(statement, *args)
+        except TransientError as exc:
+            self._undone = exc
+            raise
+
+    def check(self) -> None:
+        """Raises: TransientError: a statement failed so that nothing of the unit may stay."""
+        if self._undone is not None:
+            raise self._undone
 
     async def rows(self, statement: Executable) -> list[RowMapping]:
         return list((await self.execute(statement)).mappings().all())
@@ -114,7 +138,7 @@ class Database:
         # SQLite has one writer at a time: the process's writers queue here, in order, and only
         # one of them waits for other processes.
         self._writer = asyncio.Lock() if engine.dialect.name == "sqlite" else None
-        self._writing: asyncio.Task[Any] | None = None
+        self._writing: set[asyncio.Task[Any] | None] = set()
 
     @asynccontextmanager
     async def work(self) -> AsyncIterator[UnitOfWork]:
@@ -123,6 +147,7 @@ class Database:
             await self._wait_for_turn(stack)
             unit = UnitOfWork(await self._transaction(stack))
             yield unit
+            unit.check()
         for tell in unit.when_committed:
             tell()
         if unit.outbox_rows and self.after_commit is not None:
@@ -131,10 +156,14 @@ class Database:
     async def repeated(self, unit: Callable[[UnitOfWork], Awaitable[T]], *, tries: int = 5) -> T:
         """Run `unit` as a unit of work, anew when another writer was faster.
 
-        Raises: ConflictError when it lost every try, so it will go on losing.
+        Only what is known to be undone is repeated here. Whether a unit was committed whose
+        connection broke at its end, nobody knows: that is a TransientError, and its caller's
+        repetition finds what there is, by compare-and-set or idempotency key.
+
+        Raises: ConflictError, LostRaceError when it lost every try, so it will go on losing.
         """
         for _ in range(tries - 1):
-            with suppress(ConflictError):
+            with suppress(ConflictError, LostRaceError):
                 async with self.work() as sql:
                     return await unit(sql)
         async with self.work() as sql:
@@ -150,66 +179,45 @@ class Database:
     async def create_schema(self) -> None:
         with sql_errors():
             async with self.engine.begin() as connection:
-                await connection.run_sync(metadata.create_all)
+                await connection.run_sync(create_tables)
 
     async def close(self) -> None:
         await self.engine.dispose()
 
     async def _wait_for_turn(self, stack: AsyncExitStack) -> None:
-        if self._writer is None:
-            return
-        if self._writing is asyncio.current_task():
+        task = asyncio.current_task()
+        if task in self._writing:
             raise RuntimeError("a unit of work inside another one would wait for itself")
-        try:
-            async with asyncio.timeout(WRITE_WAIT_S):
-                await self._writer.acquire()
-        except TimeoutError as exc:
-            raise TransientError("SQL writers are queueing up") from exc
-        self._writing = asyncio.current_task()
-        stack.callback(self._end_turn, self._writer)
-
-    def _end_turn(self, writer: asyncio.Lock) -> None:
-        self._writing = None
-        writer.release()
+        if self._writer is not None:
+            try:
+                async with asyncio.timeout(WRITE_WAIT_S):
+                    await self._writer.acquire()
+            except TimeoutError as exc:
+                raise TransientError("SQL writers are queueing up") from exc
+            stack.callback(self._writer.release)
+        self._writing.add(task)
+        stack.callback(self._writing.discard, task)
 
     async def _transaction(
         self, stack: AsyncExitStack, *, read_only: bool = False
     ) -> AsyncConnection:
         stack.enter_context(sql_errors())
-        connection = await stack.enter_async_context(self.engine.connect())
+        limit_s = silence_s(self.engine)
+        connection = await stack.enter_async_context(
+            entered_and_left(self.engine.connect(), limit_s)
+        )
         if read_only:
-            await connection.execution_options(sluice_read_only=True)
-        await stack.enter_async_context(connection.begin())
+            await connection.execution_options(**{READ_ONLY: True})
+        await stack.enter_async_context(entered_and_left(connection.begin(), limit_s))
         return connection
 
 
 def open_database(url: str, *, busy_timeout_s: float = WRITE_WAIT_S) -> Database:
-    """A database on `url`. SQLite gets WAL and BEGIN IMMEDIATE, so that writers queue up.
+    """A database on `url`, connected when it is first used.
 
     Args:
         busy_timeout_s: How long a SQLite writer waits for other processes' writers.
+
+    Raises: ValueError: no such kind of database is supported.
     """
-    if not url.startswith("sqlite"):
-        return Database(create_async_engine(url, pool_pre_ping=True))
-    engine = create_async_engine(url, pool_size=8, max_overflow=8, pool_timeout=WRITE_WAIT_S)
-    event.listen(engine.sync_engine, "connect", partial(_prepare_sqlite, busy_timeout_s))
-    event.listen(engine.sync_engine, "begin", _begin_sqlite)
-    return Database(engine)
-
-
-def _prepare_sqlite(busy_timeout_s: float, connection: Any, _record: Any) -> None:
-    connection.isolation_level = None  # the driver must not begin transactions by itself
-    # A cancelled statement makes SQLAlchemy stop a connection that is being closed already. The
-    # driver's thread ends at the first stop, and whoever waits for a second one waits for ever.
-    driver = connection.driver_connection
-    driver.stop = cache(driver.stop)
-    cursor = connection.cursor()
-    busy_ms = int(busy_timeout_s * 1000)
-    for pragma in (f"busy_timeout={busy_ms}", "journal_mode=WAL", "synchronous=NORMAL"):
-        cursor.execute(f"PRAGMA {pragma}")
-    cursor.close()
-
-
-def _begin_sqlite(connection: Any) -> None:
-    read_only = connection.get_execution_options().get("sluice_read_only", False)
-    connection.exec_driver_sql("BEGIN" if read_only else "BEGIN IMMEDIATE")
+    return Database(open_engine(url, busy_timeout_s=busy_timeout_s))

@@ -1,7 +1,5 @@
 """The documents repository on SQLite: legal steps happen once, everything else is dropped."""
 
-from collections.abc import AsyncIterator
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -15,21 +13,13 @@ from libs.contracts import (
     decode,
 )
 from libs.kernel import ConflictError, NotFoundError, new_id
-from libs.storage.sql import Database, open_database
+from libs.storage.sql import Database
 from libs.storage.sql import documents as repo
 from libs.storage.sql.idempotency import ReusedKeyError
 from libs.storage.sql.tables import outbox
 from libs.storage.sql.uploads import Outcome, StoredFile, take_in
 
 TENANT = "acme"
-
-
-@pytest.fixture
-async def db(tmp_path: Path) -> AsyncIterator[Database]:
-    database = open_database(f"sqlite+aiosqlite:///{tmp_path / 'sluice.db'}")
-    await database.create_schema()
-    yield database
-    await database.close()
 
 
 def stored(sha256: str = "a" * 64, **changes: Any) -> StoredFile:

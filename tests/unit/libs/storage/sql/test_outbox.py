@@ -52,7 +52,10 @@ async def test_two_sweepers_share_what_is_due_and_nobody_takes_a_row_twice(db: D
     await commit(db, *keys)
     await let_claims_lapse(db)
     taken = await asyncio.gather(*(claim(db, limit=7) for _ in range(4)))
-    assert [row.record.key for rows in taken for row in rows] == keys
+    assert max(len(rows) for rows in taken) == 7
+    while rows := await claim(db, limit=7):  # a server's sweepers pass over what others look at
+        taken.append(rows)
+    assert sorted(row.record.key for rows in taken for row in rows) == sorted(keys)
     assert await claim(db) == []
 
 

@@ -1,11 +1,10 @@
 """A turn's life: one order of events, one terminal event, one tenant."""
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable
-from pathlib import Path
+from collections.abc import Awaitable, Callable
 
 import pytest
-from sqlalchemy import select
+from sqlalchemy import RowMapping, select
 
 from libs.contracts import (
     ConversationExecutionPlan,
@@ -17,21 +16,13 @@ from libs.contracts import (
     decode,
 )
 from libs.kernel import ConflictError, NotFoundError
-from libs.storage.sql import Database, open_database, turns
+from libs.storage.sql import Database, turns
 from libs.storage.sql.tables import outbox, turn_events
 from libs.storage.sql.turn_events import TurnEvent, insert_events, reply_of
 from libs.storage.sql.work import UnitOfWork
 
 PLAN = ConversationExecutionPlan(ExecutionMode.RAG_CHAT, "What is a sluice?")
 DONE = turns.Outcome("done", answer="A gate [1].", citations=[{"n": 1}], usage={"calls": 1})
-
-
-@pytest.fixture
-async def db(tmp_path: Path) -> AsyncIterator[Database]:
-    database = open_database(f"sqlite+aiosqlite:///{tmp_path / 'turns.db'}")
-    await database.create_schema()
-    yield database
-    await database.close()
 
 
 async def ask(db: Database, tenant: str = "acme", text: str = "What is a sluice?") -> str:
@@ -67,8 +58,10 @@ async def test_turns_of_a_conversation_are_numbered_even_when_asked_at_once(db: 
         conversation_id = await turns.create_conversation(sql, "acme")
 
     async def one(text: str) -> int:
-        async with db.work() as sql:
-            return int((await turns.create_turn(sql, "acme", conversation_id, text, 0))["seq"])
+        async def create(sql: UnitOfWork) -> RowMapping:
+            return await turns.create_turn(sql, "acme", conversation_id, text, 0)
+
+        return int((await db.repeated(create, tries=8))["seq"])
 
     seqs = await asyncio.gather(*(one(f"question {i}") for i in range(8)))
     assert sorted(seqs) == list(range(1, 9))

@@ -104,7 +104,7 @@ async def test_fifty_writers_and_fifty_readers_at_once_all_get_through(db: Datab
 
     async def write() -> None:
         async with db.work() as sql:
-            value = int(await sql.scalar(select(broker_epoch.c.epoch)))
+            value = int(await sql.scalar(select(broker_epoch.c.epoch).with_for_update()))
             await sql.execute(update(broker_epoch).values(epoch=str(value + 1)))
 
     async def read() -> None:
@@ -193,8 +193,9 @@ async def test_a_database_that_is_not_there_or_has_no_tables_yet_is_transient(
         await db.close()
 
 
-async def test_a_connection_that_is_stopped_while_it_closes_still_ends(db: Database) -> None:
+async def test_a_connection_that_is_stopped_while_it_closes_still_ends(tmp_path: Path) -> None:
     """What a cancelled statement does to its connection when the cancelled task ends quickly."""
+    db = open_database(f"sqlite+aiosqlite:///{tmp_path / 'closing.db'}")
     connection = await db.engine.raw_connection()
     driver = connection.driver_connection
     assert driver is not None

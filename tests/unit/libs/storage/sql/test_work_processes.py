@@ -2,12 +2,11 @@
 
 import asyncio
 import sys
-from pathlib import Path
 
 from sqlalchemy import insert, select
 
 from libs.kernel import now_us
-from libs.storage.sql import Database, open_database
+from libs.storage.sql import Database
 from libs.storage.sql.tables import broker_epoch
 
 WRITERS, STEPS = 4, 10  # in each of two processes
@@ -21,7 +20,7 @@ from libs.storage.sql.tables import broker_epoch as row
 async def write(db):
     for _ in range(int(sys.argv[3])):
         async with db.work() as sql:
-            value = int(await sql.scalar(select(row.c.epoch)))
+            value = int(await sql.scalar(select(row.c.epoch).with_for_update()))
             await sql.execute(update(row).values(epoch=str(value + 1)))
 
 async def main():
@@ -33,16 +32,13 @@ asyncio.run(main())
 """
 
 
-async def test_eight_writers_in_two_processes_lose_nothing(tmp_path: Path) -> None:
-    url = f"sqlite+aiosqlite:///{tmp_path / 'counter.db'}"
-    db = open_database(url)
-    await db.create_schema()
+async def test_eight_writers_in_two_processes_lose_nothing(db: Database, sql_url: str) -> None:
     async with db.work() as sql:
         await sql.execute(insert(broker_epoch).values(id=1, epoch="0", seen_at=now_us()))
 
     writers = [
         await asyncio.create_subprocess_exec(
-            sys.executable, "-c", WRITER_SCRIPT, url, str(WRITERS), str(STEPS)
+            sys.executable, "-c", WRITER_SCRIPT, sql_url, str(WRITERS), str(STEPS)
         )
         for _ in range(2)
     ]
@@ -50,7 +46,6 @@ async def test_eight_writers_in_two_processes_lose_nothing(tmp_path: Path) -> No
 
     assert exit_codes == [0, 0]
     assert await counted(db) == 2 * WRITERS * STEPS
-    await db.close()
 
 
 async def counted(db: Database) -> int:

@@ -16,8 +16,8 @@ class RetrievalPolicy:
     vector_floor: float = 0.45
     keyword_floor: float = 0.35  # of the best visible keyword hit's score
     # Fusion: weighted sum of similarity and keyword share.
-    vector_weight: float = 0.78
-    keyword_weight: float = 0.22
+    vector_weight: float = 0.7
+    keyword_weight: float = 0.3
     # Hits whose texts have this share of their pieces in common say the same; above 1 none do.
     same_text: float = 0.9
     rerank_top: int = 30  # hits that a rerank model, where there is one, puts in order

@@ -87,4 +87,5 @@ def _hit(found: Found, chunk_id: str, scores: Scores) -> Hit:
         page=visible.child.page,
         heading_path=visible.child.heading_path,
         scores=scores,
+        lead=visible.lead,
     )

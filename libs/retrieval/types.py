@@ -43,6 +43,7 @@ class Hit:
     scores: Scores
     duplicate_of: str | None = None  # a better hit's chunk that says the same
     neighbours: Sequence[Neighbour] = ()
+    lead: str = ""  # how its document begins, where the text is not that itself
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,5 +73,5 @@ class Evidence:
 
 
 def in_context(hit: Hit) -> str:
-    """A hit's text below its headings."""
-    return "\n".join((*hit.heading_path, hit.text))
+    """A hit's text below how its document begins and its headings, as it was indexed."""
+    return "\n".join(filter(None, (hit.lead, *hit.heading_path, hit.text)))

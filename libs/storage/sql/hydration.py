@@ -35,6 +35,7 @@ class VisibleChunk:
     domain: str
     generation: int
     ordinal: int  # of the child among the children of its generation
+    lead: str  # how the document begins; empty for its first chunk
 
 
 async def hydrate(
@@ -59,6 +60,7 @@ async def hydrate(
             documents.c.id.label("document_id"),
             documents.c.name.label("document_name"),
             documents.c.domain,
+            chunks.c.lead,
         )
         .join(documents, documents.c.id == chunks.c.document_id)
         .outerjoin(parent, parent.c.id == chunks.c.parent_id)
@@ -144,6 +146,7 @@ def _visible(row: RowMapping) -> VisibleChunk:
         row["domain"],
         row["generation"],
         row["ordinal"],
+        row["lead"],
     )
 
 

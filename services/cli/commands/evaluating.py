@@ -1,4 +1,4 @@
-"""`eval retrieval|answers`."""
+"""`eval retrieval|answers|refusals`."""
 
 import json
 import random
@@ -13,6 +13,7 @@ from services.cli import render
 from services.cli.client import Client
 from services.cli.errors import CliError, ExitCode
 from services.cli.evaluation import plot, report
+from services.cli.evaluation import refusals as gate
 from services.cli.evaluation.answers import judge_answers
 from services.cli.evaluation.library import Library, prepare
 from services.cli.evaluation.retrieval import CHANNELS, judge_retrieval
@@ -94,6 +95,42 @@ def answers(
         _publish([report.answers_table(answered)], report_to, {})
         failed = any(each.failed for some in answered.values() for each in some)
         return ExitCode.FAILED if failed else ExitCode.OK
+
+    run(work)
+
+
+@app.command()
+def refusals(
+    sets: Sets,
+    foreign: Annotated[
+        list[Path] | None, typer.Option(help="Sets whose questions nothing here answers.")
+    ] = None,
+    leave_out: LeaveOut = None,
+    limit: Limit = 0,
+    seed: Seed = 0,
+    report_to: Report = None,
+) -> None:
+    """What the gate declines, at which loss: of questions foreign to a set, and of missing facts.
+
+    Thresholds are chosen on one half of the questions and judged on the other.
+    """
+
+    async def work(client: Client) -> ExitCode:
+        outside = [each for folder in foreign or [] for each in _unanswerable(folder, limit, seed)]
+        weighed, curves, pictures = {}, {}, {}
+        async for one, library in _libraries(client, _load(sets, leave_out, limit, seed)):
+            questions = [*one.questions, *outside]
+            with _asking(one, len(questions)) as asked:
+                weighed[one.name] = await gate.weigh(client, library, questions, asked)
+            try:
+                curves[one.name] = gate.curve(weighed[one.name])
+            except ValueError as exc:
+                raise CliError(f"{one.name}: {exc}", ExitCode.USAGE) from exc
+            lines = gate.lines(curves[one.name])
+            axis = "share of answerable questions declined"
+            pictures[f"refusals-{one.name}"] = plot.curves("declined", axis, lines)
+        _publish([report.refusals_table(weighed, curves)], report_to, pictures)
+        return ExitCode.OK
 
     run(work)
 

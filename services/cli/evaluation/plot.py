@@ -1,4 +1,4 @@
-"""Bars with their intervals, as an SVG picture that needs nothing to be shown."""
+"""Bars with their intervals, and curves, as SVG pictures that need nothing to be shown."""
 
 from collections.abc import Mapping, Sequence
 from html import escape
@@ -28,6 +28,26 @@ def bars(title: str, groups: Mapping[str, Mapping[str, Estimate]]) -> str:
         for place, label in enumerate(series):
             if label in group:
                 parts += _bar(x + place * _BAR, group[label], _COLOURS[place % len(_COLOURS)])
+    return "\n".join([*parts, "</svg>\n"])
+
+
+def curves(title: str, below: str, lines: Mapping[str, Sequence[tuple[float, float]]]) -> str:
+    """A line per series through its (x, y) points; both axes are 0 to 1."""
+    side = _HEIGHT
+    parts = [
+        f'<svg xmlns="http://www.w3.org/2000/svg" width="{_LEFT + side + _GAP}" '
+        f'height="{_HEIGHT + _TOP + _BELOW}" font-family="sans-serif" font-size="11">',
+        f'<text x="{_LEFT}" y="14" font-size="13">{escape(title)}</text>',
+        *_axis(_LEFT + side),
+        *_legend(list(lines)),
+        _text(_LEFT + side / 2, _TOP + _HEIGHT + 30, below),
+    ]
+    for tick in (0.0, 0.25, 0.5, 0.75, 1.0):
+        parts.append(_text(_LEFT + side * tick, _TOP + _HEIGHT + 16, f"{tick:.2f}"))
+    for place, points in enumerate(lines.values()):
+        path = " ".join(f"{round(_LEFT + side * x, 1)},{_y(y)}" for x, y in sorted(points))
+        colour = _COLOURS[place % len(_COLOURS)]
+        parts.append(f'<polyline points="{path}" fill="none" stroke="{colour}" stroke-width="2"/>')
     return "\n".join([*parts, "</svg>\n"])
 
 

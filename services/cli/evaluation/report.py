@@ -9,6 +9,7 @@ from typing import Any
 from services.cli.errors import CliError, ExitCode
 from services.cli.evaluation.answers import Answered
 from services.cli.evaluation.metrics import Estimate, estimate
+from services.cli.evaluation.refusals import KINDS, Point, Weighed, as_shipped
 from services.cli.evaluation.retrieval import CHANNELS, METRICS, Judged
 
 POOLED = "all sets"
@@ -84,6 +85,24 @@ def answers_table(answered: Mapping[str, Sequence[Answered]]) -> Table:
         "failed",
     )
     return Table("Answers", head, rows)
+
+
+def refusals_table(
+    weighed: Mapping[str, Sequence[Weighed]], curves: Mapping[str, Sequence[Point]]
+) -> Table:
+    """What the gate declines: as it is, and at thresholds chosen on the other half of questions."""
+    rows = []
+    for name, some in weighed.items():
+        rows.append((name, "as it is, all questions", "", *_declined(as_shipped(some))))
+        rows += [
+            (name, f"{point.loss:.0%} lost", f"{point.threshold:.2f}", *_declined(point.declined))
+            for point in curves[name]
+        ]
+    return Table("Refusals", ("set", "threshold", "certainty", *KINDS), rows)
+
+
+def _declined(shares: Mapping[str, Estimate]) -> Row:
+    return tuple(str(shares[kind]) if kind in shares else "-" for kind in KINDS)
 
 
 def _share(values: Sequence[float | None]) -> str:

@@ -129,6 +129,28 @@ def test_answers_are_judged_by_what_they_cite(
     ]
 
 
+def test_refusals_are_what_the_gate_says_of_each_kind_of_question(
+    platform: type[ScriptedPlatform], tmp_path: Path
+) -> None:
+    ready(platform, "demo")
+    gate = {"passed": False, "coverage": 0.25, "nearest": 0.5}
+    found = {"hits": [], "explanation": {"gate": gate}}
+    platform.answers["POST /v1/search"] = (200, json.dumps(found).encode())
+    folder, made = make_set(tmp_path / "demo"), tmp_path / "report"
+    line = (folder / "questions.jsonl").read_text()
+    lines = [line.replace("q1", f"q{n}") for n in range(8)]
+    (folder / "questions.jsonl").write_text("".join(lines))
+    foreign = make_set(tmp_path / "other")
+    result = run("refusals", folder, "--foreign", foreign, "--report-to", made)
+    assert result.exit_code == 0, result.output
+    report = (made / "report.md").read_text()
+    all_declined = "1.000 [1.000, 1.000]"
+    assert f"as it is, all questions |  | {all_declined} | {all_declined} | - |" in report
+    assert "| demo | 5% lost | 0.75 | 0.000" in report
+    assert json.loads(platform.bodies[-1])["explain"] is True
+    assert (made / "refusals-demo.svg").read_text().startswith("<svg")
+
+
 def test_half_a_library_is_not_measured(platform: type[ScriptedPlatform], tmp_path: Path) -> None:
     ready(platform, "demo", state="failed", reason="corrupt")
     result = run("retrieval", make_set(tmp_path / "demo"))

@@ -1,5 +1,6 @@
-"""/v1/documents/{id}: its original, its text and its chunks."""
+"""/v1/documents/{id}: its original, its text, its blocks and its chunks."""
 
+import asyncio
 from collections.abc import AsyncIterator
 from typing import Annotated
 
@@ -7,13 +8,14 @@ from fastapi import APIRouter, Query, Response
 from fastapi.responses import StreamingResponse
 from sqlalchemy import RowMapping
 
+from libs.documents.serialise import load_outline
 from libs.kernel import ConflictError, NotFoundError
-from libs.storage.keys import text_key
+from libs.storage.keys import parsed_key, text_key
 from libs.storage.sql import documents, pages
 from libs.web import Reader, attachment, problems
 from services.ingest.api import views
 from services.ingest.api.deps import IngestDeps
-from services.ingest.api.schemas import ChunkPage
+from services.ingest.api.schemas import BlockPage, ChunkPage
 
 router = APIRouter(prefix="/v1/documents/{document_id}", tags=["documents"])
 
@@ -67,6 +69,29 @@ async def plain_text(document_id: str, principal: Reader, ingest: IngestDeps) ->
     except NotFoundError as exc:
         raise ConflictError(f"the document is {row['state']}: it has no parsed text") from exc
     return StreamingResponse(body, media_type="text/plain; charset=utf-8", headers=_HARMLESS)
+
+
+@router.get("/blocks", responses=problems(409))
+async def block_page(
+    document_id: str,
+    principal: Reader,
+    ingest: IngestDeps,
+    after: Annotated[int, Query(ge=-1, le=2**31 - 1)] = -1,
+    limit: Annotated[int, Query(ge=1, le=500)] = 100,
+) -> BlockPage:
+    """What the parser read, in order: the headings, paragraphs, tables … that chunks are cut from.
+
+    Their texts are `/text` between `start` and `end`, of the same generation.
+    """
+    async with ingest.db.reading() as sql:
+        row = await documents.load(sql, principal.tenant, document_id)
+    generation = _shown(row)
+    try:
+        stored = await ingest.objects.get(parsed_key(principal.tenant, document_id, generation))
+    except NotFoundError as exc:
+        raise ConflictError(f"the document is {row['state']}: it has no parsed text") from exc
+    outline = await asyncio.to_thread(load_outline, stored, first=after + 1, limit=limit)
+    return views.blocks(outline, generation, after=after)
 
 
 @router.get("/chunks")

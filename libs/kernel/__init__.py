@@ -11,7 +11,7 @@ from libs.kernel.errors import (
 )
 from libs.kernel.ids import chunk_id, made_at_us, new_id, stable_partition
 from libs.kernel.principal import ROLES, Principal
-from libs.kernel.printing import escape_hidden, printable
+from libs.kernel.printing import escape_hidden, is_hidden, printable
 
 __all__ = [
     "ROLES",
@@ -24,6 +24,7 @@ __all__ = [
     "TransientError",
     "chunk_id",
     "escape_hidden",
+    "is_hidden",
     "isoformat",
     "made_at_us",
     "new_id",

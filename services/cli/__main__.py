@@ -9,6 +9,7 @@ from libs.observability import configure_logging
 from services.cli.commands import dlq, evaluating, keys, topics
 from services.cli.commands.asking import ask, search
 from services.cli.commands.fsck import fsck
+from services.cli.commands.inspecting import inspect
 from services.cli.commands.lag import lag
 from services.cli.commands.reindex import reindex
 from services.cli.commands.status import status
@@ -30,6 +31,7 @@ def up() -> None:
 
 for command in (upload, ask, search, status, lag, stuck, resume, fsck, reindex):
     app.command()(command)
+app.command()(inspect)
 for name, group in (("dlq", dlq), ("eval", evaluating), ("keys", keys), ("topics", topics)):
     app.add_typer(group.app, name=name, no_args_is_help=True)
 

@@ -49,6 +49,21 @@ class Client:
         async with self._unreachable_named():
             return _json(await self._http.get(path, params=parameters))
 
+    async def text(self, path: str, max_chars: int) -> str:
+        """The first characters of a text; what comes after them is not read."""
+        parts: list[str] = []
+        missing = max_chars
+        async with self._unreachable_named(), self._http.stream("GET", path) as response:
+            if response.is_error:
+                await response.aread()
+                raise problem(response)
+            async for part in response.aiter_text():
+                parts.append(part[:missing])
+                missing -= len(parts[-1])
+                if not missing:
+                    break
+        return "".join(parts)
+
     async def post(self, path: str, body: Json, *, key: str | None = None) -> Json:
         """`key`: an Idempotency-Key, for requests that may be repeated."""
         headers = {"Idempotency-Key": key} if key else {}

@@ -5,7 +5,6 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints, model_validator
 
-from libs.documents.model import BlockKind
 from libs.storage.sql.document_states import DocumentState
 
 _USUAL_PARENT_MAX_CHARS = 2200  # what is recommended
@@ -130,29 +129,3 @@ class ChunkPage(BaseModel):
     generation: int
     items: list[ChunkView]
     next: int | None  # the `after` of the next page
-
-
-class BlockView(BaseModel):
-    """A run of the text as the parser read it."""
-
-    ordinal: int
-    kind: BlockKind
-    start: int  # code points into the text
-    end: int
-    page: int | None  # counted from 1
-    level: int | None  # of headings: 1 is the outermost
-
-
-class BlockPage(BaseModel):
-    """`total`, `chars` and what follows are of the whole document."""
-
-    generation: int
-    items: list[BlockView]
-    next: int | None  # the `after` of the next page
-    total: int
-    chars: int
-    title: str | None
-    language: str | None
-    pages: int | None
-    tables: int
-    warnings: list[str]

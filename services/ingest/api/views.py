@@ -1,17 +1,13 @@
 """Rows as responses."""
 
 from collections.abc import Sequence
-from dataclasses import asdict
 from typing import Any
 
 from sqlalchemy import RowMapping
 
-from libs.documents.serialise import Outline
 from libs.kernel import isoformat
 from services.ingest.api.schemas import (
     Accepted,
-    BlockPage,
-    BlockView,
     ChunkView,
     DocumentSummary,
     DocumentView,
@@ -58,28 +54,6 @@ def plan(row: RowMapping) -> PlanView:
 
 def chunk(row: RowMapping) -> ChunkView:
     return ChunkView(**{name: row[name] for name in ChunkView.model_fields})
-
-
-def blocks(outline: Outline, generation: int, *, after: int) -> BlockPage:
-    """Args: after: The number of the block before the outline's first one."""
-    first = after + 1
-    items = [
-        BlockView(ordinal=ordinal, **asdict(block))
-        for ordinal, block in enumerate(outline.blocks, start=first)
-    ]
-    seen = first + len(items)
-    return BlockPage(
-        generation=generation,
-        items=items,
-        next=seen - 1 if items and seen < outline.block_count else None,
-        total=outline.block_count,
-        chars=outline.char_count,
-        title=outline.title,
-        language=outline.language,
-        pages=outline.page_count,
-        tables=outline.table_count,
-        warnings=outline.warnings,
-    )
 
 
 def _summary(row: RowMapping) -> dict[str, Any]:

@@ -14,8 +14,9 @@ from libs.storage.keys import parsed_key, text_key
 from libs.storage.sql import documents, pages
 from libs.web import Reader, attachment, problems
 from services.ingest.api import views
+from services.ingest.api.blocks import BlockPage, block_page
 from services.ingest.api.deps import IngestDeps
-from services.ingest.api.schemas import BlockPage, ChunkPage
+from services.ingest.api.schemas import ChunkPage
 
 router = APIRouter(prefix="/v1/documents/{document_id}", tags=["documents"])
 
@@ -72,7 +73,7 @@ async def plain_text(document_id: str, principal: Reader, ingest: IngestDeps) ->
 
 
 @router.get("/blocks", responses=problems(409))
-async def block_page(
+async def blocks(
     document_id: str,
     principal: Reader,
     ingest: IngestDeps,
@@ -91,7 +92,7 @@ async def block_page(
     except NotFoundError as exc:
         raise ConflictError(f"the document is {row['state']}: it has no parsed text") from exc
     outline = await asyncio.to_thread(load_outline, stored, first=after + 1, limit=limit)
-    return views.blocks(outline, generation, after=after)
+    return block_page(outline, generation, after=after)
 
 
 @router.get("/chunks")

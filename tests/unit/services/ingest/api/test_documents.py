@@ -135,7 +135,17 @@ async def test_a_lost_original_is_404_not_a_broken_stream(world: World) -> None:
 async def add_chunks(world: World, document_id: str, count: int) -> None:
     made = [Chunk(f"{document_id}.1.p0", 0, "all", 0, 3, 1, ("A",), None)]
     made += [
-        Chunk(f"{document_id}.1.c{n}", n, f"t{n}", n, n + 1, None, ("A", "B"), made[0].chunk_id, f"L{n}")
+        Chunk(
+            f"{document_id}.1.c{n}",
+            n,
+            f"t{n}",
+            n,
+            n + 1,
+            None,
+            ("A", "B"),
+            made[0].chunk_id,
+            f"L{n}",
+        )
         for n in range(count)
     ]
     async with world.db.work() as sql:

@@ -84,7 +84,7 @@ class Upkeep:
 
     async def _schema(self) -> None:
         try:
-            await self._db.create_schema()
+            await self._db.check_schema()
         except TransientError as exc:
             self.health.report("sql", exc.missing or "sql")
             raise

@@ -99,6 +99,7 @@ def settings(tmp_path: Path) -> PlatformSettings:
 async def new_broker(settings: PlatformSettings, platform: Platform) -> asyncio.subprocess.Process:
     """What the supervisor does when the broker is gone."""
     broker = await start_broker(int(settings.kafka_bootstrap.split(":")[1]))
+    await platform.db.create_schema()
     await prepare_broker(settings.kafka_bootstrap, platform.db, embedded=True)
     return broker
 

@@ -142,7 +142,7 @@ async def test_stores_on_a_read_only_disk_name_it_and_write_when_it_is_writable_
     disk.make_read_only()
     index = TantivyKeywords(disk.folder, writes=True)
     db = open_database(f"sqlite+aiosqlite:///{disk.folder / 'sluice.db'}")
-    attempts: list[Callable[[], Awaitable[None]]] = [
+    attempts: list[Callable[[], Awaitable[object]]] = [
         lambda: objects.put("t/new", b"new"),
         lambda: index.upsert(NAME, rows("new", 10)),
         lambda: index.ensure("another"),
@@ -220,7 +220,7 @@ async def test_vectors_that_were_taken_survive_a_flush_without_room(
 ) -> None:
     await vectors.upsert(NAME, rows("old", 50))
     disk.fill()
-    attempts: list[Callable[[], Awaitable[None]]] = [
+    attempts: list[Callable[[], Awaitable[object]]] = [
         lambda: vectors.upsert(NAME, rows("new", 10)),
         lambda: vectors.flush(NAME),
         lambda: vectors.delete(NAME, "t", "old"),

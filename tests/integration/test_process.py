@@ -11,6 +11,8 @@ from pathlib import Path
 
 import pytest
 
+from libs.storage.sql import open_database
+from libs.storage.sql.schema import REVISION
 from tests.broker import free_port, running_broker, start_broker, stop_broker
 from tests.waiting import until
 
@@ -100,6 +102,7 @@ async def prepare(home: Path, bootstrap: str) -> None:
 async def test_it_waits_for_the_broker_by_name_and_then_gets_ready(tmp_path: Path) -> None:
     port = free_port()
     bootstrap = f"127.0.0.1:{port}"
+    await migrate(tmp_path)
     async with started(tmp_path, bootstrap) as process:
         await until_it_says(tmp_path, (False, '["kafka"]'))
         broker = await start_broker(port)
@@ -114,7 +117,27 @@ async def test_it_waits_for_the_broker_by_name_and_then_gets_ready(tmp_path: Pat
     assert worker(tmp_path) is None
 
 
+async def migrate(home: Path) -> tuple[str | None, str | None]:
+    db = open_database(f"sqlite+aiosqlite:///{home / 'sluice.db'}")
+    try:
+        return await db.create_schema()
+    finally:
+        await db.close()
+
+
+async def test_it_makes_no_tables_and_goes_on_when_they_are_there(tmp_path: Path) -> None:
+    async with started(tmp_path, f"127.0.0.1:{free_port()}") as process:
+        assert process.stderr is not None
+        while b"run `sluice migrate`" not in await process.stderr.readline():
+            pass
+        assert await migrate(tmp_path) == (None, REVISION)
+        await until_it_says(tmp_path, (False, '["kafka"]'))
+        await stop(process)
+    assert process.returncode == 0
+
+
 async def test_it_can_be_stopped_while_it_waits(tmp_path: Path) -> None:
+    await migrate(tmp_path)
     async with started(tmp_path, f"127.0.0.1:{free_port()}") as process:
         await until_it_says(tmp_path, (False, '["kafka"]'))
         log = await stop(process)

@@ -110,7 +110,10 @@ class Server(ABC):
         return self.folder / "server.log"
 
     def start(self) -> None:
-        """Start the process and wait until it is ready. Raises: AssertionError with its log."""
+        """Start the process and wait until it is ready. Raises: AssertionError with its log.
+
+        Call it on the main thread: the server ends with the thread that started it.
+        """
         self.launch()
         self.wait_ready()
 

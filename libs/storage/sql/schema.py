@@ -1,24 +1,41 @@
-"""Making the tables."""
+"""Which schema a database has, and whether it is the one that this code knows.
 
-from sqlalchemy import Connection, text
+Revisions are numbered `0001`, `0002`, …; `migrations/versions` holds a file for each. Services only
+compare numbers, so they need no migration library.
+"""
 
-from libs.storage.sql.tables import metadata
+from sqlalchemy import Connection, inspect, text
 
-# By code points and with every trailing blank, as SQLite compares: `a`, `A`, `ä` and `a ` are four
-# ids. No collation of this kind has the same name on both servers.
-_COLLATIONS = {True: "utf8mb4_nopad_bin", False: "utf8mb4_0900_bin"}
+from libs.kernel import TransientError
 
-
-def create_tables(connection: Connection) -> None:
-    """Create what is missing."""
-    use_exact_text(connection)
-    metadata.create_all(connection)
+REVISION = "0001"  # the newest in migrations/versions
+VERSION_TABLE = "alembic_version"
 
 
-def use_exact_text(connection: Connection) -> None:
-    """Let the database's new tables hold any text and tell every two texts apart."""
-    if connection.dialect.name == "sqlite":
+class SchemaError(TransientError):
+    """The tables are not those that this code knows; the text says what to run."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__(message, missing="schema")
+
+
+def check_revision(connection: Connection) -> None:
+    """Raises: SchemaError."""
+    found = current_revision(connection)
+    if found == REVISION:
         return
-    wanted = _COLLATIONS[connection.dialect.is_mariadb]  # type: ignore[attr-defined]
-    if connection.scalar(text("SELECT @@collation_database")) != wanted:
-        connection.execute(text(f"ALTER DATABASE CHARACTER SET utf8mb4 COLLATE {wanted}"))
+    if found is not None and found > REVISION:
+        raise SchemaError(
+            f"the database has schema {found}, made by a newer Sluice; this one knows {REVISION}: "
+            "start the newer version"
+        )
+    has = "no schema of Sluice" if found is None else f"schema {found}"
+    raise SchemaError(f"the database has {has}, wanted is {REVISION}: run `sluice migrate`")
+
+
+def current_revision(connection: Connection) -> str | None:
+    """The schema's number; None: it has none."""
+    if not inspect(connection).has_table(VERSION_TABLE):
+        return None
+    found = connection.scalar(text(f"SELECT version_num FROM {VERSION_TABLE}"))  # noqa: S608
+    return None if found is None else str(found)

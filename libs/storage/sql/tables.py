@@ -8,7 +8,7 @@ from sqlalchemy import (
     BigInteger,
     Boolean,
     Column,
-    Float,
+    Double,
     Index,
     Integer,
     LargeBinary,
@@ -18,11 +18,15 @@ from sqlalchemy import (
     Text,
     UniqueConstraint,
 )
+from sqlalchemy.dialects.mysql import LONGBLOB, LONGTEXT
 
 metadata = MetaData()
 
 Id = String(64)
 Key = String(191)
+# MySQL's TEXT and BLOB end at 64 KB.
+LongText = Text().with_variant(LONGTEXT(), "mysql", "mariadb")
+LongBytes = LargeBinary().with_variant(LONGBLOB(), "mysql", "mariadb")
 
 api_keys = Table(
     "api_keys",
@@ -55,7 +59,7 @@ documents = Table(
     Column("state", String(16), nullable=False),
     Column("stage", String(16)),  # where a failed generation failed
     Column("reason", String(64)),
-    Column("detail", Text),
+    Column("detail", LongText),
     Column("generation", Integer, nullable=False),  # the newest
     Column("active_generation", Integer),  # the one that search shows; NULL: none yet
     Column("counts", JSON, nullable=False),  # of the newest
@@ -96,12 +100,12 @@ chunks = Table(
     Column("generation", Integer, nullable=False),
     Column("ordinal", Integer, nullable=False),
     Column("parent_id", Key),  # NULL for parents
-    Column("text", Text(2**24), nullable=False),
+    Column("text", LongText, nullable=False),
     Column("start", Integer, nullable=False),
     Column("end", Integer, nullable=False),
     Column("page", Integer),
     Column("heading_path", JSON, nullable=False),
-    Column("lead", Text, nullable=False),
+    Column("lead", LongText, nullable=False),
     Index("ix_chunks_document", "document_id", "generation", "ordinal"),
 )
 
@@ -117,7 +121,7 @@ enrichments = Table(
     Column("next_ordinal", Integer, nullable=False),  # children before it are done
     Column("rules", Integer, nullable=False),  # version of the rules
     Column("model_calls", Integer, nullable=False),  # used of the document's budget
-    Column("detail", Text),  # why it failed
+    Column("detail", LongText),  # why it failed
     Column("updated_at", BigInteger, nullable=False),
     Index("ix_enrichments_state", "state", "document_id"),
 )
@@ -193,7 +197,7 @@ index_builds = Table(
     Column("analyser", Integer),  # version of the analysis that made its terms
     Column("old_vector_collection", Key),  # this and the next: what it replaced
     Column("old_keyword_index", Key),
-    Column("problem", Text),  # what holds it up now
+    Column("problem", LongText),  # what holds it up now
     Column("created_at", BigInteger, nullable=False),
     Column("switched_at", BigInteger),
     Column("ended_at", BigInteger),
@@ -215,7 +219,7 @@ outbox = Table(
     Column("topic", Key, nullable=False),
     Column("partition", Integer),  # wanted before sending, where it went afterwards
     Column("key", Key, nullable=False),
-    Column("value", LargeBinary(2**24), nullable=False),  # framed Avro
+    Column("value", LongBytes, nullable=False),  # framed Avro
     Column("headers", JSON, nullable=False),
     Column("not_before", BigInteger, nullable=False),
     Column("created_at", BigInteger, nullable=False),
@@ -237,10 +241,10 @@ dead_letters = Table(
     Column("partition", Integer, nullable=False),
     Column("offset", BigInteger, nullable=False),
     Column("key", Key, nullable=False),
-    Column("value", LargeBinary(2**24), nullable=False),
+    Column("value", LongBytes, nullable=False),
     Column("headers", JSON, nullable=False),
     Column("reason", String(64), nullable=False),
-    Column("detail", Text, nullable=False),
+    Column("detail", LongText, nullable=False),
     Column("attempts", Integer, nullable=False),
     Column("created_at", BigInteger, nullable=False),
     Column("redriven_at", BigInteger),
@@ -278,7 +282,7 @@ conversations = Table(
     Column("tenant", Id, nullable=False),
     Column("agent", Id, nullable=False),
     Column("memory", String(16), nullable=False),  # none, window, summary
-    Column("pending_question", Text),  # what CLARIFY asked about; the next turn completes it
+    Column("pending_question", LongText),  # what CLARIFY asked about; the next turn completes it
     Column("next_turn_seq", Integer, nullable=False, default=1),
     Column("created_at", BigInteger, nullable=False),
     Index("ix_conversations_tenant", "tenant", "created_at"),
@@ -291,11 +295,11 @@ turns = Table(
     Column("tenant", Id, nullable=False),
     Column("conversation_id", Id, nullable=False),
     Column("seq", Integer, nullable=False),  # 1, 2, … in its conversation
-    Column("text", Text, nullable=False),
+    Column("text", LongText, nullable=False),
     Column("state", String(16), nullable=False),  # requested planned done failed cancelled
     Column("reply_partition", Integer, nullable=False),
     Column("plan", JSON),
-    Column("answer", Text(2**24)),
+    Column("answer", LongText),
     Column("declined", Boolean, nullable=False, default=False),
     Column("extractive", Boolean, nullable=False, default=False),  # no model wrote the answer
     Column("citations", JSON, nullable=False),
@@ -327,7 +331,7 @@ memories = Table(
     Column("tenant", Id, nullable=False),
     Column("folded_turn_seq", Integer, nullable=False),  # turns up to here are in the memory
     Column("window", JSON, nullable=False),  # [{"seq", "question", "answer"}], oldest first
-    Column("summary", Text, nullable=False),
+    Column("summary", LongText, nullable=False),
     Column("slots", JSON, nullable=False),
     Column("updated_at", BigInteger, nullable=False),
 )
@@ -342,7 +346,7 @@ model_calls = Table(
     Column("purpose", String(32), nullable=False),
     Column("prompt_tokens", Integer, nullable=False),
     Column("completion_tokens", Integer, nullable=False),
-    Column("seconds", Float, nullable=False),
+    Column("seconds", Double, nullable=False),
     Column("outcome", String(32), nullable=False),
     Column("created_at", BigInteger, nullable=False),
     Index("ix_model_calls_created", "created_at"),

@@ -21,7 +21,7 @@ from libs.storage.sql.engines import (
     silence_s,
 )
 from libs.storage.sql.failures import LostRaceError, sql_errors
-from libs.storage.sql.schema import create_tables
+from libs.storage.sql.schema import check_revision
 from libs.storage.sql.tables import outbox
 
 T = TypeVar("T")
@@ -176,10 +176,22 @@ class Database:
             connection = await self._transaction(stack, read_only=True)
             yield UnitOfWork(connection, read_only=True)
 
-    async def create_schema(self) -> None:
+    async def create_schema(self) -> tuple[str | None, str | None]:
+        """Make the tables, or bring them to the newest schema; returns its number before and after.
+
+        Raises: SchemaError when a newer Sluice has made it; TransientError.
+        """
+        from libs.storage.sql.migrating import migrate  # not loaded by services
+
         with sql_errors():
             async with self.engine.begin() as connection:
-                await connection.run_sync(create_tables)
+                return await connection.run_sync(migrate)
+
+    async def check_schema(self) -> None:
+        """Raises: SchemaError when the tables are not those that this code knows."""
+        with sql_errors():
+            async with self.engine.connect() as connection:
+                await connection.run_sync(check_revision)
 
     async def close(self) -> None:
         await self.engine.dispose()

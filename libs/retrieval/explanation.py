@@ -121,7 +121,7 @@ def explain(
             verdict.passed,
             verdict.coverage,
             nearest_of(ranking.hits),
-            policy.min_certainty,
+            verdict.needed,
             verdict.reason,
         ),
         seconds=dict(trace.timings.seconds),

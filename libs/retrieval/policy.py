@@ -1,6 +1,7 @@
 """The numbers that retrieval is steered by."""
 
 from dataclasses import dataclass
+from math import log10
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,9 +22,18 @@ class RetrievalPolicy:
     # Hits whose texts have this share of their pieces in common say the same; above 1 none do.
     same_text: float = 0.9
     rerank_top: int = 30  # hits that a rerank model, where there is one, puts in order
-    # The gate: coverage and nearest similarity must add up to this.
-    min_certainty: float = 1.15
+    # The gate: coverage and nearest similarity must add up to so much in a library of up to
+    # `small_library` rows, and to more by the slope for each tenfold of it, up to the maximum.
+    min_certainty: float = 0.85
+    max_certainty: float = 1.15
+    certainty_slope: float = 0.19
+    small_library: int = 30
     cover_with: int = 3  # hits whose terms count as cover
     question_chars: int = 2_200
     total_chars: int = 5_200
     parent_chars: int = 2_200
+
+    def certainty_of(self, rows: int) -> float:
+        """What the gate asks for in a library of so many rows."""
+        tenfolds = log10(max(rows, self.small_library) / self.small_library)
+        return min(self.min_certainty + self.certainty_slope * tenfolds, self.max_certainty)

@@ -1,7 +1,7 @@
 """The one way to search: hits for people, evidence for answers."""
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from libs.documents.analysis import analyse, term_weights
@@ -11,7 +11,7 @@ from libs.retrieval.assembly import Offer, assemble
 from libs.retrieval.channels import Channels, Found, Question
 from libs.retrieval.evidence import group_by_parent, within_budget
 from libs.retrieval.explanation import Explanation, explain, nearest_of
-from libs.retrieval.gate import Verdict, judge
+from libs.retrieval.gate import Rarity, Verdict, judge
 from libs.retrieval.policy import RetrievalPolicy
 from libs.retrieval.ranking import Ranking, rank
 from libs.retrieval.types import Evidence, Hit, Neighbour, in_context
@@ -113,20 +113,21 @@ class Retriever:
 
     async def _offer(self, question: Question, room: int) -> Offer:
         found, ranking = await self._ranked(question, _EVIDENCE_HITS)
-        weights = await self._weights(question)
+        rarity = await self._rarity(question)
         blocks = group_by_parent(ranking.hits, found.chunks)
         passages = within_budget(blocks, room, self._policy.parent_chars)
-        return Offer(passages, self._judge(question, weights, ranking), sum(weights.values()))
+        weight = sum(rarity.weights.values())
+        return Offer(passages, self._judge(question, rarity, ranking), weight)
 
-    def _judge(self, question: Question, weights: Mapping[str, float], ranking: Ranking) -> Verdict:
+    def _judge(self, question: Question, rarity: Rarity, ranking: Ranking) -> Verdict:
         texts = [in_context(hit) for hit in ranking.hits[: self._policy.cover_with]]
-        return judge(question.text, weights, texts, nearest_of(ranking.hits), self._policy)
+        return judge(question.text, rarity, texts, nearest_of(ranking.hits), self._policy)
 
-    async def _weights(self, question: Question) -> dict[str, float]:
+    async def _rarity(self, question: Question) -> Rarity:
         active = await self._channels.active()
         terms = analyse(question.text)
         known = await self._keywords.frequencies(active.keyword_index, question.tenant, terms)
-        return term_weights(terms, known.total, known.rows)
+        return Rarity(term_weights(terms, known.total, known.rows), known.total)
 
     async def _explain(
         self, question: Question, found: Found, ranking: Ranking, hits: Sequence[Hit]
@@ -142,9 +143,11 @@ class Retriever:
             }
             async with self._db.reading() as sql:
                 hidden = await why_hidden(sql, question.tenant, sorted(unseen.keys() - filtered))
-            weights = await self._weights(question)
-            verdict = self._judge(question, weights, ranking)
-        return explain(found, ranking, hits, weights, verdict, {**hidden, **filtered}, self._policy)
+            rarity = await self._rarity(question)
+            verdict = self._judge(question, rarity, ranking)
+        return explain(
+            found, ranking, hits, rarity.weights, verdict, {**hidden, **filtered}, self._policy
+        )
 
     async def _with_neighbours(self, query: Query, found: Found, hits: Sequence[Hit]) -> list[Hit]:
         chunks = [found.chunks[hit.chunk_id] for hit in hits]

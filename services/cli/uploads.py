@@ -88,6 +88,9 @@ async def upload_all(
                 upload.document = await patience.through(
                     partial(client.upload, upload.file, fields)
                 )
+                if wait and upload.state in ENDED:  # known already: a receipt says only that
+                    path = f"/v1/documents/{upload.document['id']}"
+                    upload.document = await patience.through(partial(client.get, path))
             except CliError as exc:
                 if exc.code is not ExitCode.FAILED:
                     raise

@@ -23,6 +23,7 @@ FOREIGN = "foreign"
 ANSWERABLE = "answerable"
 MISSING = "missing fact"
 KINDS = (ANSWERABLE, FOREIGN, MISSING)
+TOP_K = 10  # as people search
 LOSSES = (0.0, 0.01, 0.02, 0.05, 0.1, 0.2, 0.3, 0.5)  # points of the curve
 
 
@@ -48,7 +49,12 @@ async def weigh(
     patience, gate = Patience(), asyncio.Semaphore(PARALLEL)
 
     async def one(question: Question) -> Weighed:
-        body = {"query": question.text, "top_k": 1, "domains": [library.domain], "explain": True}
+        body = {
+            "query": question.text,
+            "top_k": TOP_K,
+            "domains": [library.domain],
+            "explain": True,
+        }
         async with gate:
             found = await patience.through(partial(client.post, "/v1/search", body))
         asked()

@@ -151,6 +151,16 @@ def test_refusals_are_what_the_gate_says_of_each_kind_of_question(
     assert (made / "refusals-demo.svg").read_text().startswith("<svg")
 
 
+def test_a_set_that_was_loaded_before_is_measured_again(
+    platform: type[ScriptedPlatform], tmp_path: Path
+) -> None:
+    ready(platform, "demo")
+    receipt = {"id": "d1", "name": "policy.txt", "state": "indexed", "generation": 1, "sha256": "0"}
+    platform.answers["POST /v1/documents"] = (200, json.dumps(receipt).encode())
+    result = run("retrieval", make_set(tmp_path / "demo"))
+    assert result.exit_code == 0, result.output
+
+
 def test_half_a_library_is_not_measured(platform: type[ScriptedPlatform], tmp_path: Path) -> None:
     ready(platform, "demo", state="failed", reason="corrupt")
     result = run("retrieval", make_set(tmp_path / "demo"))

@@ -6,7 +6,7 @@ READY := $(VENV)/.ready
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run test check lint types imports schemas unit contract integration e2e chaos soak bench bench-eventbus bench-local check-deploy lock clean
+.PHONY: help setup run test check lint types imports schemas unit contract integration e2e chaos soak bench bench-chunking bench-chunk-quality bench-eventbus bench-local check-deploy lock clean
 
 help: ## Show the targets
 	@grep -E '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 18
@@ -68,6 +68,12 @@ bench: $(READY) ## Every benchmark, each a table of ratios
 
 bench-eventbus: $(READY) ## The event runtime beside aiokafka, FastStream and Faust
 	$(BIN)/python -m tests.bench.eventbus
+
+bench-chunking: $(READY) ## Chunking speed beside chonkie, semchunk and LangChain
+	$(BIN)/python -m tests.bench.chunking
+
+bench-chunk-quality: $(READY) ## Token-level recall and IoU of chunks beside fixed and recursive ones (SETS=folder ...)
+	$(BIN)/python -m tests.bench.chunk_quality $(SETS)
 
 bench-local: $(READY) ## The local stack: time to ready, memory, answers while a library loads
 	$(BIN)/python -m tests.bench.local_stack

@@ -51,14 +51,19 @@ async def cut(
     tenant: str,
     document_id: str,
     generation: int,
+    profile: Profile | None = None,
 ) -> Cut:
     """Cut a document by the recommended plan under what was asked for.
 
     Work on the text is done in a thread; once this is cancelled the thread ends soon.
 
+    Args:
+        profile: Of the whole, where `document` is a part of it.
+
     Raises: PermanentError `bad-plan`; TransientError of the embedder.
     """
-    profile = await asyncio.to_thread(profile_of, document)
+    if profile is None:
+        profile = await asyncio.to_thread(profile_of, document)
     recommended = recommend_plan(profile)
     plan = override_plan(recommended, requested)
     cuts, reasons = await _refined(document, plan, profile, helpers, tenant)

@@ -45,12 +45,15 @@ class Span:
 
     @property
     def heading_path(self) -> tuple[str, ...]:
-        """What all atoms have in common; a table piece adds its header row as the last element."""
+        """What all atoms have in common; rows of a table that begin a span add its header row.
+
+        So they do when a few words after the table share the span with its last rows.
+        """
         path = self.atoms[0].heading_path
         for atom in self.atoms[1:]:
             path = _common(path, atom.heading_path)
         header = self.atoms[0].header
-        return (*path, header) if header and len(self.atoms) == 1 else path
+        return (*path, header) if header else path
 
 
 def _common(left: tuple[str, ...], right: tuple[str, ...]) -> tuple[str, ...]:

@@ -12,6 +12,7 @@ from services.cli.commands.fsck import fsck
 from services.cli.commands.inspecting import inspect
 from services.cli.commands.lag import lag
 from services.cli.commands.migrate import migrate
+from services.cli.commands.planning import plan
 from services.cli.commands.reindex import reindex
 from services.cli.commands.status import status
 from services.cli.commands.stuck import resume, stuck
@@ -30,7 +31,7 @@ def up() -> None:
     os.execv(sys.executable, [sys.executable, "-m", "services.local"])  # noqa: S606
 
 
-for command in (upload, ask, search, status, lag, stuck, resume, fsck, reindex, migrate):
+for command in (upload, ask, search, status, plan, lag, stuck, resume, fsck, reindex, migrate):
     app.command()(command)
 app.command()(inspect)
 for name, group in (("dlq", dlq), ("eval", evaluating), ("keys", keys), ("topics", topics)):

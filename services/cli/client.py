@@ -70,6 +70,10 @@ class Client:
         async with self._unreachable_named():
             return _json(await self._http.post(path, json=body, headers=headers))
 
+    async def put(self, path: str, body: Json) -> Json:
+        async with self._unreachable_named():
+            return _json(await self._http.put(path, json=body))
+
     async def delete(self, path: str) -> Json:
         """What the answer holds; nothing for most."""
         async with self._unreachable_named():

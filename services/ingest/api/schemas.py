@@ -5,9 +5,9 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints, model_validator
 
+from libs.chunking.plan import MAX_PARENT_CHARS
 from libs.storage.sql.document_states import DocumentState
 
-_USUAL_PARENT_MAX_CHARS = 2200  # what is recommended
 _NO_CONTROLS = r"^[^\x00-\x1f\x7f]*$"
 Label = Annotated[
     str, StringConstraints(strip_whitespace=True, max_length=64, pattern=_NO_CONTROLS)
@@ -25,7 +25,9 @@ class PlanRequest(BaseModel):
 
     model_config = ConfigDict(extra="forbid")
 
-    strategies: list[Literal["structure", "recursive"]] | None = Field(None, min_length=1)
+    strategies: list[Literal["structure", "recursive", "semantic", "llm"]] | None = Field(
+        None, min_length=1
+    )
     parent_max_chars: int | None = Field(None, ge=50, le=20_000)
     parent_min_chars: int | None = Field(None, ge=0, le=20_000)
     child_max_chars: int | None = Field(None, ge=50, le=20_000)
@@ -37,7 +39,7 @@ class PlanRequest(BaseModel):
         given = [size for size in sizes if size is not None]
         if given != sorted(given):
             raise ValueError("child_max_chars <= table_max_chars <= parent_max_chars must hold")
-        if (self.parent_min_chars or 0) > (self.parent_max_chars or _USUAL_PARENT_MAX_CHARS):
+        if (self.parent_min_chars or 0) > (self.parent_max_chars or MAX_PARENT_CHARS):
             raise ValueError("parent_min_chars <= parent_max_chars must hold: set both")
         return self
 
@@ -105,12 +107,18 @@ class DocumentList(BaseModel):
 
 
 class PlanView(BaseModel):
-    """`used` is what the newest chunks were made with: the recommendation under the request."""
+    """`used` is what the newest chunks were made with: the recommendation under the request.
+
+    `recommended` and the `profile` it was chosen by are known once the document was cut. The
+    `reasons` of a plan are in English, its `reasons_zh` the same ones in Chinese.
+    """
 
     state: str
     generation: int
     requested: dict[str, Any]
     used: dict[str, Any] | None
+    recommended: dict[str, Any] | None
+    profile: dict[str, Any] | None
 
 
 class ChunkView(BaseModel):
@@ -129,3 +137,14 @@ class ChunkPage(BaseModel):
     generation: int
     items: list[ChunkView]
     next: int | None  # the `after` of the next page
+
+
+class PlanPreview(ChunkPage):
+    """What a plan would give; `generation` is the one whose parse was cut."""
+
+    complete: bool  # false: only the first `chars` characters were cut
+    chars: int
+    plan: dict[str, Any]  # as it would be used, with its reasons
+    recommended: dict[str, Any]
+    profile: dict[str, Any]
+    counts: dict[str, int]  # parents and chunks, of all pages

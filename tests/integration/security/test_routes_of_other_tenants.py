@@ -24,6 +24,7 @@ _OF_PROCESSES = {"leases", "workers"}  # they say who works, not what was done
 BODIES: dict[tuple[str, str], Any] = {
     ("post", "/v1/conversations/{conversation_id}/turns"): {"text": "What?"},
     ("put", "/v1/documents/{document_id}/plan"): {},
+    ("post", "/v1/documents/{document_id}/plan/preview"): {},
 }
 # Ids that are not a tenant's: asked for without an example, they are unknown to everybody.
 NOBODYS = {"name"}

@@ -10,7 +10,7 @@ from libs.storage.sql.document_states import FINAL
 from libs.storage.sql.uploads import Outcome
 from libs.web import IdempotencyKey, Member, Reader, problems, while_valid
 from libs.web.sse import last_event_id, stream
-from services.ingest.api import planning, progress, resuming, views
+from services.ingest.api import planning, previewing, progress, resuming, views
 from services.ingest.api.cursors import cursor_of, position
 from services.ingest.api.deps import Ingest, IngestDeps
 from services.ingest.api.schemas import (
@@ -18,6 +18,7 @@ from services.ingest.api.schemas import (
     DocumentList,
     DocumentView,
     ListedState,
+    PlanPreview,
     PlanRequest,
     PlanView,
 )
@@ -170,9 +171,27 @@ async def cancel_document(document_id: str, principal: Member, ingest: IngestDep
 
 @router.get("/{document_id}/plan")
 async def get_plan(document_id: str, principal: Reader, ingest: IngestDeps) -> PlanView:
-    """How the document is cut: what was asked for, and what was used."""
+    """How the document is cut: what was asked for, used and recommended, and why."""
     async with ingest.db.reading() as sql:
         return views.plan(await documents.load(sql, principal.tenant, document_id))
+
+
+@router.post("/{document_id}/plan/preview", responses=problems(409))
+async def preview_plan(
+    document_id: str,
+    plan: PlanRequest,
+    principal: Member,
+    ingest: IngestDeps,
+    after: Annotated[int, Query(ge=-1, le=2**31 - 1)] = -1,
+    limit: Annotated[int, Query(ge=1, le=500)] = 100,
+    parents: bool = False,
+) -> PlanPreview:
+    """The chunks that these overrides would give, in order, from the stored parse.
+
+    Changes nothing. Of a long document only the beginning is cut, and `complete` is false.
+    """
+    made = await previewing.preview(ingest, principal.tenant, document_id, plan.fields())
+    return views.preview(made, after=after, limit=limit, parents=parents)
 
 
 @router.put("/{document_id}/plan", status_code=202, responses=problems(409))

@@ -102,7 +102,7 @@ def test_chunks_hold_all_text_once_within_their_bounds(
         )
         assert chunk.heading_path[: len(path)] == path
         header = chunk.heading_path[len(path) :]
-        assert not header or (len(touched) == 1 and _touches(chunk, by_lines))
+        assert not header or _touches(chunk, by_lines)
     parents = {parent.chunk_id: parent for parent in made.parents}
     for child in made.children:
         assert child.parent_id is not None
@@ -188,6 +188,15 @@ def test_long_tables_are_cut_between_rows_and_later_parts_carry_the_header() -> 
         assert set(chunk.text.split("\n")) <= lines
         if not chunk.text.startswith(("考勤", "工号 |")):
             assert chunk.heading_path == ("考勤", "工号 | 姓名 | 部门")
+
+
+def test_the_last_rows_keep_their_header_when_a_few_words_join_them() -> None:
+    table = "no | name\n" + "\n".join(f"{n} | staff member {n}" for n in range(30))
+    parts = [(BlockKind.TABLE, table, 1, False), (BlockKind.PARAGRAPH, "As of May.", 1, False)]
+    made = chunked(build(parts))
+    last = made.children[-1]
+    assert last.text.endswith("| staff member 29\n\nAs of May.")
+    assert last.heading_path == ("no | name",)
 
 
 def test_english_is_cut_between_sentences_and_not_in_abbreviations() -> None:

@@ -34,7 +34,7 @@ class ScriptedPlatform(BaseHTTPRequestHandler):
         self.wfile.write(body)
         self.close_connection = body.endswith(CUT)
 
-    do_GET = do_POST = do_DELETE = _answer  # noqa: N815 - names that the server looks for
+    do_GET = do_POST = do_PUT = do_DELETE = _answer  # noqa: N815 - names that the server looks for
 
     def log_message(self, format: str, *args: object) -> None:  # noqa: A002
         pass

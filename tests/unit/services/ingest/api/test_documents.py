@@ -185,6 +185,8 @@ async def test_a_new_plan_cuts_the_stored_parse_anew(world: World) -> None:
         "generation": 2,
         "requested": {"child_max_chars": 200},
         "used": None,
+        "recommended": None,
+        "profile": None,
     }
     prefix = f"acme/{body['id']}/2"
     assert world.objects.objects[f"{prefix}/text.txt"] == "héllo 🍜".encode()
@@ -274,7 +276,8 @@ def document_routes(world: World) -> list[tuple[str, str]]:
 async def call(
     world: World, method: str, path: str, document_id: str, headers: dict[str, str]
 ) -> httpx.Response:
-    kwargs: dict[str, Any] = {"json": {}} if method == "PUT" else {}
+    takes_plan = path.endswith(("/plan", "/plan/preview")) and method != "GET"
+    kwargs: dict[str, Any] = {"json": {}} if takes_plan else {}
     url = path.replace("{document_id}", document_id)
     return await world.client.request(method, url, headers=headers, **kwargs)
 

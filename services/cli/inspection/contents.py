@@ -29,7 +29,7 @@ def contents(parsed: Parsed, chunk_count: int | None) -> Html:
         rows.append(_row(row, parsed, hue))
     return element(
         "section",
-        element("h2", "Blocks and chunks"),
+        element("h2", "Blocks and chunks", attributes={"id": "contents"}),
         element("p", _extent(parsed, chunk_count), kind="note"),
         element(
             "div", element("h3", "What was read"), element("h3", "What is searched"), kind="row"
@@ -76,7 +76,7 @@ def _parent(parent: Json | None, children: int) -> Html:
 def _row(row: Row, parsed: Parsed, hue: str) -> Html:
     pieces = [_block(piece, parsed) for piece in row.pieces]
     left = element("div", *(pieces or [element("p", "no block", kind="warn")]))
-    right = _chunk(row) if row.chunk else _uncut(parsed)
+    right = _chunk(row) if row.chunk else _uncut(row, parsed)
     style = {"style": f"--hue: {hue}"} if hue else {}
     return element("div", left, right, kind="row of-parent" if hue else "row", attributes=style)
 
@@ -124,15 +124,22 @@ def _chunk(row: Row) -> Html:
 
 
 def _chunk_texts(row: Row, chunk: Json) -> list[Part]:
-    """The chunk's own text; that of a chunk of one table as a table, with its head."""
-    kinds = {piece.block["kind"] for piece in row.pieces} - {BlockKind.PAGE_BREAK}
-    if kinds != {BlockKind.TABLE} or len(row.pieces) != 1:
-        kind = BlockKind.CODE if kinds == {BlockKind.CODE} else BlockKind.PARAGRAPH
-        return [passage(chunk["text"], kind)]
-    return [passage(chunk["text"], BlockKind.TABLE, has_head=not row.pieces[0].is_continued)]
+    """The chunk's own text, each part as the block is that it was cut from."""
+    text, begin = chunk["text"], chunk["start"]
+    pieces = [piece for piece in row.pieces if piece.block["kind"] != BlockKind.PAGE_BREAK]
+    return [
+        passage(
+            text[piece.start - begin : piece.end - begin].strip("\n"),
+            piece.block["kind"],
+            has_head=not piece.is_continued,
+        )
+        for piece in pieces
+    ] or [passage(text, BlockKind.PARAGRAPH)]
 
 
-def _uncut(parsed: Parsed) -> Html:
+def _uncut(row: Row, parsed: Parsed) -> Html:
+    if all(piece.block["kind"] == BlockKind.PAGE_BREAK for piece in row.pieces):
+        return element("div")
     if not parsed.chunks:
         return element("div", "not cut yet", kind="label")
     return element("div", "in no chunk", kind="warn")

@@ -28,7 +28,10 @@ def overview(inspected: Inspected) -> Html:
     ]
     if inspected.parsed:
         outline = inspected.parsed.outline
-        facts += [("title", said(outline["title"])), ("language", said(outline["language"]))]
+        facts += [(name, outline[name]) for name in ("title", "language") if outline[name]]
+    for name in ("same_text_as", "near_duplicates"):
+        if others := document.get(name):
+            facts.append((_words(name), said(others)))
     return element(
         "header",
         element("h1", element("bdi", document["name"]), " ", state),
@@ -42,7 +45,7 @@ def plan(inspected: Inspected) -> Html:
     """What is recommended and why, what was asked for, and what is in force."""
     found = inspected.plan
     used, recommended = found["used"], found.get("recommended")
-    parts: list[Part] = [element("h2", "Plan")]
+    parts: list[Part] = [element("h2", "Plan", attributes={"id": "plan"})]
     if used is None:
         asked = said(found["requested"]) if found["requested"] else "what is recommended"
         parts.append(element("p", f"Not cut yet; to be cut by: {asked}."))

@@ -13,11 +13,21 @@ _TEXT_CHARS: Final = 240
 _Anchors = Mapping[str, int]
 
 
-def searches(asked: Asked, anchors: _Anchors) -> Html:
-    """One question's section. Args: anchors: Numbers of the chunks that the page shows, by id."""
+def searches(asked: Asked, anchors: _Anchors, place: str) -> Html:
+    """One question's section.
+
+    Args:
+        anchors: Numbers of the chunks that the page shows, by id.
+        place: The section's own id.
+    """
     return element(
         "section",
-        element("h2", "Question: ", element("q", element("bdi", asked.question))),
+        element(
+            "h2",
+            "Question: ",
+            element("q", element("bdi", asked.question)),
+            attributes={"id": place},
+        ),
         element("h3", "In this document alone"),
         _search(asked.within, anchors),
         element("h3", "In the whole library"),
@@ -96,7 +106,7 @@ def _ranking(channel: str, hits: list[Json], names: Mapping[str, Html]) -> Html:
         )
         for scores, hit in own
     ]
-    head = ("", "passage", "raw", "calibrated", "floor", "adds")
+    head = ("rank", "passage", "raw", "calibrated", "floor", "adds")
     return element("div", element("h4", f"{channel}, of these hits"), table(head, rows))
 
 

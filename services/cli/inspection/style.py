@@ -6,7 +6,8 @@ STYLE: Final = """
 :root { color-scheme: light dark; --line: #8884; --soft: #8881; --dim: #777; --good: #2a7d3f;
   --bad: #b3372b; }
 * { box-sizing: border-box; }
-body { margin: 0 auto; max-width: 1500px; padding: 1.5rem; font: 14px/1.5 system-ui, sans-serif;
+body { margin: 0 auto; max-width: 1500px; padding: 1.5rem; font: 14px/1.5 system-ui,
+  "Noto Sans CJK SC", "PingFang SC", "Microsoft YaHei", sans-serif;
   overflow-wrap: anywhere; }
 h1 { font-size: 1.5rem; margin: 0 0 .5rem; }
 h2 { font-size: 1.2rem; margin: 2rem 0 .5rem; border-bottom: 1px solid var(--line); }
@@ -39,10 +40,13 @@ td:first-child, td b { white-space: nowrap; }
 .text { margin: .1rem 0; white-space: pre-wrap; }
 .heading .text { font-weight: 600; } .list_item .text::before { content: "•  "; }
 pre.text { background: var(--soft); padding: .4rem; }
-.grid th, .grid td { font-size: .85rem; white-space: normal; min-width: 3rem; }
+.grid th, .grid td { font-size: .85rem; white-space: normal; max-width: 18rem;
+  overflow-wrap: break-word; }
 .break { text-align: center; color: var(--dim); font-size: .75rem;
   border-top: 1px dashed var(--line); }
-.side { display: flex; flex-wrap: wrap; gap: 1.5rem; }
+nav a { margin-right: 1.5rem; }
+.side { display: grid; gap: 0 1.5rem; grid-template-columns:
+  repeat(auto-fit, minmax(min(100%, 30rem), 1fr)); }
 .side > * { min-width: 0; }
 .verdict { padding: .4rem .7rem; border-left: 5px solid; background: var(--soft); }
 .passed { border-color: var(--good); } .declined { border-color: var(--bad); }

@@ -1,15 +1,18 @@
 """A document's text in a report: bounded excerpts, tables as tables."""
 
+import re
 from typing import Any, Final
 
 from libs.documents.model import BlockKind
-from libs.documents.tables import CELL_SEPARATOR
-from services.cli.inspection.markup import Html, Part, element, joined
+from services.cli.inspection.markup import Html, element, joined
 
 MAX_CHARS: Final = 3_000  # of one text
 MAX_TABLE_ROWS: Final = 60
 MAX_CELLS: Final = 30  # of a row
 _MAX_CELL_CHARS: Final = 300
+# Between cells, one of which may be empty; a bar within a cell's word is none.
+_BORDER: Final = re.compile(r"(?:^|[^\S\n])\|(?=[^\S\n]|$)")
+_RULE: Final = re.compile(r"[\s|:-]*-{3}[\s|:-]*")  # under the head of a Markdown table
 
 
 def passage(text: str, kind: str, *, has_head: bool = False) -> Html:
@@ -57,17 +60,25 @@ def said(value: Any) -> str:
 def _grid(text: str, *, has_head: bool) -> Html:
     lines = text.strip("\n").split("\n", MAX_TABLE_ROWS)
     shown, rest = lines[:MAX_TABLE_ROWS], lines[MAX_TABLE_ROWS:]
-    rows = [_row(line, "th" if has_head and not at else "td") for at, line in enumerate(shown)]
+    rows = [_cells(line) for line in shown if not _RULE.fullmatch(line)]
+    width = max((len(row) for row in rows), default=1)
+    made = [_row(row, "th" if has_head and not at else "td", width) for at, row in enumerate(rows)]
     left = sum(1 + each.count("\n") for each in rest)
     more = element("p", f"… {number(left)} more rows", kind="more") if left else None
-    return joined(element("div", element("table", *rows, kind="grid"), kind="wide"), more)
+    return joined(element("div", element("table", *made, kind="grid"), kind="wide"), more)
 
 
-def _row(line: str, name: str) -> Html:
-    cells: list[Part] = list(line.split(CELL_SEPARATOR, MAX_CELLS))
-    if len(cells) > MAX_CELLS:
-        cells[MAX_CELLS] = "…"
-    return element("tr", *(element(name, excerpt(str(cell), _MAX_CELL_CHARS)) for cell in cells))
+def _cells(line: str) -> list[str]:
+    if line.startswith("| ") and line.endswith(" |"):  # as Markdown frames its rows
+        line = line[1:-1]
+    cells = [excerpt(cell, _MAX_CELL_CHARS) for cell in _BORDER.split(line, MAX_CELLS)]
+    return [*cells[:MAX_CELLS], "…"] if len(cells) > MAX_CELLS else cells
+
+
+def _row(cells: list[str], name: str, width: int) -> Html:
+    """A row; a single cell, such as a title or a note, is as wide as the table."""
+    wide = {"colspan": str(width)} if len(cells) == 1 < width else {}
+    return element("tr", *(element(name, cell, attributes=wide) for cell in cells))
 
 
 def _rest(text: str, shown: int) -> Html | None:

@@ -71,6 +71,34 @@ def test_tables_are_tables_on_both_sides() -> None:
     assert html.count("<td>Taxi</td><td>100</td>") == 2
 
 
+def test_empty_cells_titles_and_framed_rows_keep_their_columns() -> None:
+    text = "Sales\nItem | | Limit\n| Taxi | a|b |\n|---|---|"
+    rows = parsed(text, [block("table", 0, len(text))], [chunk(0, text, 0)])
+    html = page(inspected(parsed=rows, asked=[]))
+    for row in (
+        '<tr><th colspan="3">Sales</th></tr>',
+        "<tr><td>Item</td><td></td><td>Limit</td></tr>",
+        "<tr><td>Taxi</td><td>a|b</td></tr>",
+    ):
+        assert html.count(row) == 2
+    assert "---" not in html
+
+
+def test_a_page_break_between_chunks_is_no_loss() -> None:
+    text = "one\ntwo"
+    blocks = [block("paragraph", 0, 3), block("page_break", 3, 3), block("paragraph", 4, 7)]
+    broken = parsed(text, blocks, [chunk(0, "one", 0), chunk(1, "two", 4)])
+    html = page(inspected(parsed=broken, asked=[]))
+    assert "page break" in html
+    assert "in no chunk" not in html
+
+
+def test_every_section_is_one_link_away() -> None:
+    html = page(inspected())
+    for place in ("plan", "question-1", "contents"):
+        assert html.count(f'href="#{place}"') == html.count(f'id="{place}"') == 1
+
+
 def test_hits_lead_to_the_chunks_that_are_shown() -> None:
     html = page(inspected())
     assert 'href="#chunk-1"' in html
@@ -124,7 +152,7 @@ def test_texts_from_anybody_stay_texts() -> None:
     }  # fmt: skip
     assert tags.open == []
     links = [given["href"] for _, given in tags.seen if "href" in given]
-    assert all(link and link.startswith("#chunk-") for link in links)
+    assert all(link and link.startswith("#") for link in links)
     assert "\u202e" not in html
     assert "\x1b" not in html
     assert "[U+202E]gnp.exe" in html

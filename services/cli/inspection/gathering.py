@@ -65,9 +65,9 @@ async def _parsed(client: Client, path: str, max_rows: int) -> Parsed:
     outline, blocks = await _pages(client, f"{path}/blocks", max_rows)
     end = blocks[-1]["end"] if blocks else 0
     cut, chunks = await _pages(client, f"{path}/chunks", max_rows, end=end)
-    if cut["next"] is not None and chunks[-1]["end"] < end:  # the rest was cut, into what is left
-        end = chunks[-1]["end"]
-        blocks = [block for block in blocks if block["start"] < end]
+    if cut["next"] is not None and len(chunks) == max_rows:  # the rest of the blocks has no room
+        end = min(end, chunks[-1]["end"])
+        blocks = [{**b, "end": min(b["end"], end)} for b in blocks if b["start"] < end]
     _, parents = await _pages(client, f"{path}/chunks", max_rows, end=end, parents=True)
     if outline["generation"] != cut["generation"]:
         raise CliError("the document changed while it was read: try again", ExitCode.UNREACHABLE)

@@ -153,13 +153,11 @@ def _parts(hit: Json, best: float) -> Html:
 def _reasons(hit: Json, names: Mapping[str, Html]) -> list[list[Part]]:
     why = hit["explanation"]
     reasons: list[list[Part]] = []
-    for name in why["adds"]:
+    for name in dict.fromkeys([*why["channels"], *why["adds"]]):
         scores = why["channels"].get(name)
         if scores is None:
-            silent = f"not found by {name}"
-            reasons.append(
-                [silent + (": counted as near as its last" if why["adds"][name] else "")]
-            )
+            near = ": counted as near as its last" if why["adds"][name] else ""
+            reasons.append([f"not found by {name}{near}"])
         else:
             passed = "passes" if scores["passed"] else "is below"
             reasons.append([f"{name}: rank {scores['rank']}, {passed} the floor"])

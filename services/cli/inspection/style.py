@@ -38,7 +38,7 @@ td:first-child, td b { white-space: nowrap; }
 .chunk:target { outline: 3px solid hsl(var(--hue) 60% 50%); }
 .label { color: var(--dim); font-size: .8rem; } .label b { color: CanvasText; }
 .text { margin: .1rem 0; white-space: pre-wrap; }
-.heading .text { font-weight: 600; } .list_item .text::before { content: "•  "; }
+.heading .text { font-weight: 600; }
 pre.text { background: var(--soft); padding: .4rem; }
 .grid th, .grid td { font-size: .85rem; white-space: normal; max-width: 18rem;
   overflow-wrap: break-word; }

@@ -9,7 +9,7 @@ from typer.testing import CliRunner
 
 from services.cli.__main__ import app
 from tests.unit.services.cli.conftest import ScriptedPlatform
-from tests.unit.services.cli.inspection.examples import document, found, plan, small
+from tests.unit.services.cli.inspection.examples import chunk, document, found, plan, small
 
 URL = "/v1/documents/d"
 
@@ -52,6 +52,7 @@ def test_a_report_is_one_file(platform: type[ScriptedPlatform], tmp_path: Path) 
     html = (tmp_path / "inspect-d.html").read_text(encoding="utf-8")
     for said in ("rules.md", "Above 20 000 ask the director.", "<td>Taxi</td>", "moved up"):
         assert said in html
+    assert "nobody asked for" not in html  # it lies behind the last block
 
 
 def test_a_question_is_asked_of_the_document_and_of_the_library(
@@ -77,6 +78,20 @@ def test_no_more_is_read_than_is_shown(platform: type[ScriptedPlatform]) -> None
     assert "the first 2 of 9" in html
     assert "Chunk 1" in html
     assert "Chunk 2" not in html  # it lies behind the last block that is shown
+
+
+def test_what_there_is_no_room_for_is_not_called_lost(platform: type[ScriptedPlatform]) -> None:
+    long = {**small().blocks[1], "start": 0, "end": 60}
+    blocks = {**small().outline, "items": [long], "next": None, "total": 1}
+    chunks = [chunk(0, "Rules", 0), chunk(1, "Above", 6)]
+    capped = _json({"generation": 1, "items": chunks, "next": 1})
+    _scripted(platform, **{f"GET {URL}/blocks": _json(blocks), f"GET {URL}/chunks": capped})
+    result = CliRunner().invoke(app, ["inspect", "d", "--rows", "2"])
+    assert result.exit_code == 0, result.output
+    html = Path("inspect-d.html").read_text(encoding="utf-8")
+    assert "Above" in html
+    assert "director" not in html
+    assert "in no chunk" not in html
 
 
 def test_an_unparsed_document_is_reported_with_the_reason(platform: type[ScriptedPlatform]) -> None:

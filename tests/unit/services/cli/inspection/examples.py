@@ -109,7 +109,7 @@ def found(**changed: Any) -> Json:
         "explanation": {
             "rank": 1,
             "fused_rank": 3,
-            "channels": {"keyword": channel},
+            "channels": {"keyword": channel, "graph": channel | {"rank": 9, "passed": True}},
             "adds": {"vector": 0.1, "keyword": 0.2},
             "matched_terms": [{"term": "taxi", "weight": 3.1}],
         },

@@ -53,6 +53,7 @@ def _text(html: str) -> str:
         "4Chunk 20.8710.64&lt; 0.700.200",  # the channel's own ranking
         "keyword: rank 4, is below the floor",
         "not found by vector: counted as near as its last",
+        "graph: rank 9, passes the floor",
         "matches taxi 3.1",
         "rerank score 0.910",
         "moved up from fused rank 3",

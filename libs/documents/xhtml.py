@@ -7,6 +7,7 @@ from lxml import etree
 
 from libs.documents.builder import BlockBuilder, TooLongError
 from libs.documents.model import BlockKind
+from libs.documents.print_codes import without_print_codes
 from libs.documents.recognised import RecognisedLine, add_recognised, join_chinese
 from libs.documents.tables import join_rows
 
@@ -33,6 +34,7 @@ class XhtmlTarget:
 
     Pages are `<div class="page">`. Names of embedded files count only when text follows them.
     `flowing`: line ends in the source mean nothing, as in HTML; only `<br>` ends a line.
+    `sheets`: texts outside tables may be headers and footers with codes for the printer.
     `pictures` gives what stands on the picture with this address.
     """
 
@@ -41,10 +43,12 @@ class XhtmlTarget:
         builder: BlockBuilder,
         *,
         flowing: bool = False,
+        sheets: bool = False,
         pictures: PictureReader | None = None,
     ) -> None:
         self._builder = builder
         self._flowing = flowing
+        self._sheets = sheets
         self._pictures = pictures
         self._text: list[str] = []
         self._open: list[tuple[str, str]] = []  # (tag, class)
@@ -142,6 +146,8 @@ class XhtmlTarget:
 
     def _flush(self, kind: BlockKind, level: int | None = None) -> None:
         text = "".join(self._text)
+        if self._sheets:
+            text = without_print_codes(text)
         self._text.clear()
         self._pending_chars = 0
         if not text.strip():
@@ -202,13 +208,14 @@ def read_xhtml(
     builder: BlockBuilder,
     *,
     flowing: bool = False,
+    sheets: bool = False,
     pictures: PictureReader | None = None,
 ) -> XhtmlTarget:
     """Feed XHTML into the builder; returns the target with its counts.
 
     Raises: TooDeepError, `libs.documents.builder.TooLongError`.
     """
-    target = XhtmlTarget(builder, flowing=flowing, pictures=pictures)
+    target = XhtmlTarget(builder, flowing=flowing, sheets=sheets, pictures=pictures)
     parser = etree.XMLParser(
         target=target, recover=True, huge_tree=True, resolve_entities=False, no_network=True
     )

@@ -46,6 +46,7 @@ _ENCRYPTED = re.compile(
     r"encrypted|x-tika-ooxml-protected|drm-|password|BEGIN PGP MESSAGE", re.IGNORECASE
 )
 _ENCRYPTED_TYPES = re.compile(r"x-tika-ooxml-protected|drm-encrypted|pgp-encrypted|pkcs7-mime")
+_SHEET_TYPES = re.compile(r"spreadsheetml|ms-excel")
 _FLOWING_TYPES = re.compile(r"html|epub")
 _XML_TYPES = re.compile(r"^(?:application|text|image)/(?:[\w.-]+\+)?xml\b")
 _MAIL_TYPES = re.compile(r"message/rfc822|vnd\.ms-outlook")
@@ -120,8 +121,14 @@ def _extracted(
     try:
         stream, metadata = _extractor().extract_file(str(path))
         _add_mail_header(metadata, builder)
-        flowing = bool(_FLOWING_TYPES.search(_first(metadata, "Content-Type")))
-        target = read_xhtml(_pieces(stream), builder, flowing=flowing, pictures=pictures)
+        media_type = _first(metadata, "Content-Type")
+        target = read_xhtml(
+            _pieces(stream),
+            builder,
+            flowing=bool(_FLOWING_TYPES.search(media_type)),
+            sheets=bool(_SHEET_TYPES.search(media_type)),
+            pictures=pictures,
+        )
     except TooLongError as exc:
         raise refusal("too-large") from exc
     except TooDeepError as exc:

@@ -9,6 +9,7 @@ from libs.documents.analysis import analyse
 from libs.kernel import TransientError
 from libs.models.ports import Embedder
 from libs.observability.metrics import HITS_DROPPED
+from libs.retrieval import graph
 from libs.retrieval.fusion import relative_to_best
 from libs.retrieval.policy import RetrievalPolicy
 from libs.retrieval.timing import Timings
@@ -42,6 +43,7 @@ class Trace:
     matching: Matching | None = None  # None: no filter
     vector: Sequence[IndexHit] = ()  # as the index gave them, visible or not
     keyword: Sequence[IndexHit] = ()
+    graph: Sequence[IndexHit] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,11 +54,12 @@ class Found:
     vector: dict[str, float]  # calibrated similarity
     keyword: dict[str, float]  # share of the best visible hit's score
     trace: Trace = field(default_factory=Trace)
+    graph: dict[str, float] = field(default_factory=dict)  # what rules that fit are worth, (0, 1]
 
     def best(self, count: int) -> "Found":
         """The first `count` of each channel."""
         near, said = (dict(islice(each.items(), count)) for each in (self.vector, self.keyword))
-        return Found(self.chunks, near, said, self.trace)
+        return Found(self.chunks, near, said, self.trace, self.graph)
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +84,9 @@ class Channels:
                 )
             if not trace.matching.document_ids:
                 return Found({}, {}, {}, trace)
-        active, query = await asyncio.gather(self.active(), self._embed(question.text, trace))
+        active, query, trace.graph = await asyncio.gather(
+            self.active(), self._embed(question.text, trace), self._by_graph(question, trace)
+        )
         if active.embedding_model != self.embedder.name:  # their vectors mean nothing to each other
             raise TransientError(
                 f"the search index was made with {active.embedding_model}, and "
@@ -89,6 +94,12 @@ class Channels:
             )
         search = _Search(self, question, active, query, analyse(question.text), trace)
         return await search.run()
+
+    async def _by_graph(self, question: Question, trace: Trace) -> list[IndexHit]:
+        with trace.timings.of("graph"):
+            return await graph.search(
+                self.db, question.tenant, question.text, domains=question.domains
+            )
 
     async def _embed(self, text: str, trace: Trace) -> Vector:
         with trace.timings.of("embed_query"):
@@ -117,7 +128,9 @@ class _Search:
                 self._by_vector(pushed, asked), self._by_keyword(pushed, asked)
             )
             self.trace.vector, self.trace.keyword = near, said
-            visible = await self._visible(self._matching(near), self._matching(said))
+            visible = await self._visible(
+                *(self._matching(hits) for hits in (near, said, self.trace.graph))
+            )
             crowded_out = any(
                 len(hits) == asked and sum(hit.chunk_id in visible for hit in hits) < needed
                 for hits in (near, said)
@@ -188,5 +201,6 @@ class _Search:
         calibrate = self.channels.embedder.calibrate
         near = {h.chunk_id: calibrate(h.score) for h in by_vector if h.chunk_id in visible}
         said = {h.chunk_id: h.score for h in by_keyword if h.chunk_id in visible}
-        found = Found(visible, near, relative_to_best(said), self.trace)
+        fits = {h.chunk_id: h.score for h in self.trace.graph if h.chunk_id in visible}
+        found = Found(visible, near, relative_to_best(said), self.trace, fits)
         return found.best(max(self.channels.policy.candidates, self.question.wanted))

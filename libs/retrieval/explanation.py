@@ -92,13 +92,15 @@ def explain(
     scored = {
         "vector": _scores(trace.vector, found.vector, policy.vector_floor),
         "keyword": _scores(trace.keyword, found.keyword, policy.keyword_floor),
+        "graph": _scores(trace.graph, found.graph, 0.0),
     }
     farthest = min(found.vector.values(), default=0.0)
     fused_ranks = {hit.chunk_id: rank for rank, hit in enumerate(ranking.fused, start=1)}
     hits = {}
     for rank, hit in enumerate(shown, start=1):
         near = found.vector.get(hit.chunk_id, farthest)
-        adds = parts(near, found.keyword.get(hit.chunk_id, 0.0), policy)
+        said, fits = found.keyword.get(hit.chunk_id, 0.0), found.graph.get(hit.chunk_id)
+        adds = parts(near, said, policy, fits)
         channels = {
             name: _with(score, adds[name])
             for name, scores in scored.items()
@@ -114,6 +116,7 @@ def explain(
         channels={
             "vector": _channel(trace.vector, scored["vector"], hidden, policy.vector_floor),
             "keyword": _channel(trace.keyword, scored["keyword"], hidden, policy.keyword_floor),
+            "graph": _channel(trace.graph, scored["graph"], hidden, 0.0),
         },
         near_copies=sum(hit.duplicate_of is not None for hit in ranking.hits),
         rerank=ranking.rerank,

@@ -15,7 +15,10 @@ def relative_to_best(scores: Mapping[str, float]) -> dict[str, float]:
 
 
 def fuse(
-    vector: Mapping[str, float], keyword: Mapping[str, float], policy: RetrievalPolicy
+    vector: Mapping[str, float],
+    keyword: Mapping[str, float],
+    policy: RetrievalPolicy,
+    graph: Mapping[str, float] | None = None,
 ) -> list[tuple[str, Scores]]:
     """Chunks that pass a floor in at least one channel, best first, ties by id.
 
@@ -26,18 +29,26 @@ def fuse(
     Args:
         vector: Calibrated similarities in [0, 1] of what the vector channel found.
         keyword: Shares of the best score, (0, 1], of what the keyword channel found.
+        graph: Scores in (0, 1] of chunks with rules that fit; they pass and are lifted.
     """
+    graph = graph or {}
     passing = {chunk_id for chunk_id, score in vector.items() if score >= policy.vector_floor}
     passing |= {chunk_id for chunk_id, score in keyword.items() if score >= policy.keyword_floor}
+    passing |= graph.keys()
     farthest = min(vector.values(), default=0.0)
     scored = []
     for chunk_id in passing:
-        added = parts(vector.get(chunk_id, farthest), keyword.get(chunk_id, 0.0), policy)
-        scores = Scores(sum(added.values()), vector.get(chunk_id), keyword.get(chunk_id))
+        near, said = vector.get(chunk_id, farthest), keyword.get(chunk_id, 0.0)
+        fits = graph.get(chunk_id)
+        fused = sum(parts(near, said, policy, fits).values())
+        scores = Scores(fused, vector.get(chunk_id), keyword.get(chunk_id), fits)
         scored.append((chunk_id, scores))
     return sorted(scored, key=lambda pair: (-pair[1].fused, pair[0]))
 
 
-def parts(vector: float, keyword: float, policy: RetrievalPolicy) -> dict[str, float]:
+def parts(
+    vector: float, keyword: float, policy: RetrievalPolicy, graph: float | None = None
+) -> dict[str, float]:
     """What each channel adds to a fused score."""
-    return {"vector": policy.vector_weight * vector, "keyword": policy.keyword_weight * keyword}
+    added = {"vector": policy.vector_weight * vector, "keyword": policy.keyword_weight * keyword}
+    return added if graph is None else {**added, "graph": policy.graph_weight * graph}

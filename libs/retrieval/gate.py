@@ -29,6 +29,8 @@ def judge(
     texts: Sequence[str],
     nearest: float,
     policy: RetrievalPolicy,
+    *,
+    fits: float = 0.0,
 ) -> Verdict:
     """Decide on one question.
 
@@ -48,6 +50,8 @@ def judge(
     Args:
         texts: The best hits, as they were indexed.
         nearest: The highest calibrated similarity among the hits.
+        fits: The best graph score among the hits. A rule that the question's numbers meet, about
+            what it names and saying what it asks, is evidence enough beside nearness.
     """
     needed = policy.certainty_of(rarity.rows)
     if not texts:
@@ -56,6 +60,8 @@ def judge(
     coverage = covered_share(rarity.weights, present)
     passed = coverage + nearest >= needed
     if has_han(question) not in {has_han(text) for text in texts}:
+        passed = passed or nearest >= policy.vector_floor
+    if fits >= policy.graph_certainty:
         passed = passed or nearest >= policy.vector_floor
     reason = "" if passed else f"what was found covers {coverage:.0%} of the question"
     return Verdict(passed, coverage, reason, needed)

@@ -19,6 +19,8 @@ class RetrievalPolicy:
     # Fusion: weighted sum of similarity and keyword share.
     vector_weight: float = 0.7
     keyword_weight: float = 0.3
+    # What a rule that is met adds: more than wording sets two rules about the same matter apart.
+    graph_weight: float = 0.2
     # Hits whose texts have this share of their pieces in common say the same; above 1 none do.
     same_text: float = 0.9
     rerank_top: int = 30  # hits that a rerank model, where there is one, puts in order
@@ -28,6 +30,7 @@ class RetrievalPolicy:
     max_certainty: float = 1.15
     certainty_slope: float = 0.19
     small_library: int = 30
+    graph_certainty: float = 0.8  # a rule that fits as well as this needs nearness alone
     cover_with: int = 3  # hits whose terms count as cover
     question_chars: int = 2_200
     total_chars: int = 5_200

@@ -121,7 +121,9 @@ class Retriever:
 
     def _judge(self, question: Question, rarity: Rarity, ranking: Ranking) -> Verdict:
         texts = [in_context(hit) for hit in ranking.hits[: self._policy.cover_with]]
-        return judge(question.text, rarity, texts, nearest_of(ranking.hits), self._policy)
+        fits = max((hit.scores.graph or 0.0 for hit in ranking.hits), default=0.0)
+        nearest = nearest_of(ranking.hits)
+        return judge(question.text, rarity, texts, nearest, self._policy, fits=fits)
 
     async def _rarity(self, question: Question) -> Rarity:
         active = await self._channels.active()
@@ -134,7 +136,10 @@ class Retriever:
     ) -> Explanation:
         trace = found.trace
         with trace.timings.of("explain"):
-            given = {hit.chunk_id: hit.document_id for hit in (*trace.vector, *trace.keyword)}
+            given = {
+                hit.chunk_id: hit.document_id
+                for hit in (*trace.vector, *trace.keyword, *trace.graph)
+            }
             unseen = {c: d for c, d in given.items() if c not in found.chunks}
             filtered = {
                 chunk_id: "filtered"

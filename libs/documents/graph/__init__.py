@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from libs.documents.graph.conditions import Condition, Fit, conditions, fit
 from libs.documents.graph.definitions import definitions
 from libs.documents.graph.names import Kind, Name, names
-from libs.documents.graph.relations import Relation, Verb, relations
+from libs.documents.graph.relations import Relation, Verb, relations, verbs
 from libs.documents.graph.values import Interval, plain_width
 
 __all__ = [
@@ -25,6 +25,7 @@ __all__ = [
     "extract",
     "fit",
     "names",
+    "verbs",
 ]
 
 

@@ -12,6 +12,7 @@ from typing import Final
 
 from libs.documents.graph.conditions import Condition
 from libs.documents.graph.names import Kind, Name
+from libs.documents.graph.values import plain_width
 from libs.documents.sentences import sentence_spans
 
 
@@ -127,6 +128,12 @@ def relations(
             if rule is not None:
                 rules.append(rule)
     return rules
+
+
+def verbs(question: str) -> frozenset[Verb]:
+    """What a question asks about its names."""
+    text = plain_width(question)
+    return frozenset(verb for verb, words in _VERBS if words.search(text))
 
 
 def _clauses(

@@ -45,6 +45,8 @@ class StoredFact:
     """A visible relation with the chunk that proves it."""
 
     chunk_id: str
+    document_id: str
+    generation: int
     verb: str
     subjects: Sequence[str]
     objects: Sequence[str]
@@ -123,6 +125,8 @@ async def facts_about(
     return [
         StoredFact(
             row["chunk_id"],
+            row["document_id"],
+            row["generation"],
             row["verb"],
             row["subjects"],
             row["objects"],

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from libs.documents.analysis import analyse, covered_share, inverse_document_frequency
+from libs.documents.graph import Condition, Fit, conditions, fit
 from libs.documents.sentences import MAX_SENTENCE_CHARS, sentence_spans
 from libs.retrieval.types import Passage
 
@@ -19,6 +20,8 @@ _SAME_TERMS = 0.8  # Jaccard similarity from which two sentences say the same
 # Tuned on factual questions in Chinese and English, against the sentence that holds the answer.
 _IMPLIED = 0.2  # worth of a term that only the sentence's surroundings hold
 _FOCUS_WEIGHT = 3.0  # of the attribute that is asked for, beside the thing that has it
+_MET = 0.15  # for a sentence whose bounds the question's numbers meet ...
+_CONTRADICTED = 0.5  # ... and what is left of one whose bounds they miss
 _FRAME_WEIGHT = 0.3  # of words that only say where to look
 
 _ASKS_NUMBER = re.compile(
@@ -84,8 +87,12 @@ def best_quotes(question: str, passages: Sequence[Passage]) -> list[Quote]:
     sentences = [sentence for i, passage in enumerate(passages) for sentence in _cut(passage, i)]
     weights = _weights(question, sentences)
     wants_number = _ASKS_NUMBER.search(question) is not None
+    asked = conditions(question)
     ranked = sorted(
-        ((_score(sentence, weights, wants_number), sentence) for sentence in sentences),
+        (
+            (_fitting(_score(sentence, weights, wants_number), sentence, asked), sentence)
+            for sentence in sentences
+        ),
         key=lambda pair: (-pair[0], pair[1].passage.evidence_id, pair[1].start),
     )
     chosen: list[tuple[float, _Sentence]] = []
@@ -178,6 +185,16 @@ def _score(sentence: _Sentence, weights: dict[str, float], wants_number: bool) -
     if _says_little(sentence.text):
         score *= 0.5
     return score
+
+
+def _fitting(score: float, sentence: _Sentence, asked: Sequence[Condition]) -> float:
+    """A rule for up to 20 000 is no answer about 35 000, however well its words match."""
+    if not asked:
+        return score
+    outcomes = [fit(asked, [each]) for each in conditions(sentence.text)]
+    if Fit.SATISFIED in outcomes:
+        return score + _MET
+    return score * _CONTRADICTED if Fit.CONTRADICTED in outcomes else score
 
 
 def _says_little(text: str) -> bool:

@@ -137,3 +137,15 @@ def test_numbers_in_the_documents_own_text_cite_nothing() -> None:
     parts = ["What is the refund limit [7]?", "Who says [8]?"]
     both = "".join(extractive_answer(parts, [passage(said)], "en").pieces)
     assert CitationFilter({1}).feed(both) == both.rstrip(" ")
+
+
+def test_a_rule_for_other_amounts_is_not_what_is_quoted_first() -> None:
+    rules = [
+        "Reimbursements up to 20,000 yuan are approved by the general manager of the subsidiary.",
+        "Reimbursements above 20,000 yuan go to the finance director of the parent company.",
+    ]
+    text = " ".join(rules)
+    passage = Passage(1, "d", "policy.txt", text, 0, len(text), None, (), 0, ())
+    for amount, rule in [("8,000", rules[0]), ("20 000", rules[0]), ("35,000", rules[1])]:
+        question = f"Reimbursements of {amount} yuan are approved by whom?"
+        assert best_quotes(question, [passage])[0].text == rule, amount

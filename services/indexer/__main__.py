@@ -8,6 +8,8 @@ import structlog
 from libs.contracts import DocumentControl
 from libs.eventbus import FlowPolicy, Policies
 from libs.kernel import TransientError, now_us
+from libs.models.call_log import SqlCallLog
+from libs.models.chat import open_chat_model
 from libs.service.process import Platform, open_platform
 from libs.service.process import run as run_process
 from libs.service.regularly import regularly
@@ -35,6 +37,12 @@ async def main(settings: IndexerSettings) -> None:
     async with (
         open_platform(settings, "indexer") as platform,
         open_search(settings, writes=True, embed_workers=settings.embed_workers or None) as search,
+        open_chat_model(
+            settings.llm_base_url,
+            settings.llm_model,
+            settings.llm_api_key,
+            SqlCallLog(platform.db),
+        ) as chat,
     ):
         if await _prepared(platform, search) is None:
             return
@@ -44,6 +52,8 @@ async def main(settings: IndexerSettings) -> None:
             embedder=search.embedder,
             vectors=search.vectors,
             keywords=search.keywords,
+            chat=chat if settings.graph_model_calls else None,
+            chat_calls=settings.graph_model_calls,
         )
         age_us = int(settings.stale_age_s * 1e6)
         async with asyncio.TaskGroup() as tasks:

@@ -3,7 +3,7 @@
 from dataclasses import dataclass, field
 
 from libs.kernel import TransientError
-from libs.models.ports import Embedder
+from libs.models.ports import ChatModel, Embedder
 from libs.service.document_watch import DocumentWatch
 from libs.storage.ports import KeywordIndex, ObjectStore, VectorIndex
 from libs.storage.sql import Database
@@ -20,6 +20,8 @@ class Deps:
     keywords: KeywordIndex
     precedence: Precedence = field(default_factory=Precedence)
     watch: DocumentWatch = field(default_factory=DocumentWatch)
+    chat: ChatModel | None = None  # finds facts beyond the rules
+    chat_calls: int = 20  # that one document's graph may cost
 
     async def sets(self) -> IndexSets:
         """Where to write to, and to delete from, now. Raises: TransientError: there is none yet."""

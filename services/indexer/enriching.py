@@ -1,7 +1,7 @@
 """The graph of a document, batch by batch, once it is searchable."""
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 
 import structlog
@@ -14,10 +14,12 @@ from libs.eventbus.subscriptions import Failure
 from libs.storage.sql import chunks, enrichments, graph
 from services.indexer.deps import Deps
 from services.indexer.domain import Rank, batches
+from services.indexer.model_facts import by_model
 
 log = structlog.get_logger(__name__)
 
 BATCH = 64
+MODEL_BATCH = 4  # calls that a crash may cost once more
 RULES = "rules"
 
 Found = tuple[list[graph.Entity], list[graph.Fact]]
@@ -37,11 +39,13 @@ async def enrich(event: DocumentIndexed, deps: Deps) -> None:
         children = await chunks.children(sql, *of, event.generation)
     assert seen is not None  # noqa: S101 - it is due
     rest = [chunk for chunk in children if chunk.ordinal >= seen["next_ordinal"]]
-    for batch in batches(rest, BATCH):
+    for batch in batches(rest, BATCH if deps.chat is None else MODEL_BATCH):
         await deps.precedence.turn(Rank.BACKGROUND)
         found = await asyncio.to_thread(by_rules, batch)
+        calls = await _add_by_model(found, batch, seen, deps)
         async with deps.db.work() as sql:
-            if not await enrichments.advance(sql, seen, next_ordinal=batch[-1].ordinal + 1):
+            upto = batch[-1].ordinal + 1
+            if not await enrichments.advance(sql, seen, next_ordinal=upto, model_calls=calls):
                 return
             await graph.write(sql, *of, event.generation, found)
             now = await enrichments.find(sql, *of)
@@ -60,7 +64,23 @@ async def give_up(event: DocumentIndexed, failure: Failure, deps: Deps) -> None:
             log.warning("enrichment_failed", document_id=event.document_id, detail=detail)
 
 
-def by_rules(batch: Sequence[Chunk]) -> Mapping[str, Found]:
+async def _add_by_model(
+    found: dict[str, Found], batch: Sequence[Chunk], seen: RowMapping, deps: Deps
+) -> int:
+    """As long as the document's budget lasts; returns how many calls were made."""
+    if deps.chat is None:
+        return 0
+    asked = batch[: max(0, deps.chat_calls - seen["model_calls"])]
+    for chunk in asked:
+        entities, facts = found[chunk.chunk_id]
+        known = {entity.name for entity in entities}
+        more, further = await by_model(deps.chat, chunk, seen["tenant"])
+        entities += [entity for entity in more if entity.name not in known]
+        facts += further
+    return len(asked)
+
+
+def by_rules(batch: Sequence[Chunk]) -> dict[str, Found]:
     """What the rules find in each chunk, by its id."""
     return {
         chunk.chunk_id: _facts(chunk, extract(chunk.text, headings=chunk.heading_path))

@@ -117,6 +117,8 @@ def relations(
         around: Names of the headings above it.
     """
     rules: list[Relation] = []
+    if not found and not around:
+        return rules
     about = [name for name in around if name.kind in (Kind.ACTIVITY, Kind.ORGANISATION)]
     names_left, bounds_left = list(reversed(found)), list(reversed(bounds))
     for start, end in sentence_spans(text):

@@ -84,6 +84,7 @@ _IN_UNITS: Final = {"week": ("day", 7), "year": ("month", 12)}
 _UNIT_OF: Final = [(unit, re.compile(names, re.IGNORECASE)) for unit, names in _UNITS.items()]
 
 _NUMBER: Final = re.compile(
+    r"(?=[\d$¥€£人零〇一二两三四五六七八九十百千万亿rcuehgRCUEHG])"
     r"(?P<prefix>人民币|(?:\b|(?<=[\u4e00-\u9fff]))(?:rmb|cny|usd|eur|gbp|us\$|hk\$)|[$¥€£])?[ ]?"
     r"(?:(?<![A-Za-z0-9_.#])(?<![A-Za-z]-)"
     r"(?P<digits>\d{1,3}(?:,\d{3}){1,5}(?:\.\d{1,6})?(?![\d,])|\d{1,3}(?:[ ]\d{3}){1,4}(?![ ]?\d)"

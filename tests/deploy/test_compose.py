@@ -94,7 +94,7 @@ def test_jobs_are_commands_that_exist() -> None:
 
     from services.cli.__main__ import app
 
-    for job in ONCE - {"migrate"}:
+    for job in ONCE:
         help_of = CliRunner().invoke(app, [*services()[job]["command"], "--help"])
         assert help_of.exit_code == 0, job
 

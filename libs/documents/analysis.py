@@ -29,6 +29,13 @@ _TOKEN: Final = re.compile(
     rf"|(?P<word>[^\W_{_HAN}{_KANA_HANGUL}]+(?:[-_./:@'&][^\W_{_HAN}{_KANA_HANGUL}]+)*[+#]*)"
 )
 _PART: Final = re.compile(r"[^\W\d_]+|\d+")
+# 第十二条 and 第12条 are one article.
+_NUMBERED: Final = re.compile("第([零〇一二三四五六七八九十百千两]{1,7})(?=[条章节款项编页届期卷])")
+_DIGITS: Final = {digit: value for value, digit in enumerate("零一二三四五六七八九")} | {
+    "〇": 0,
+    "两": 2,
+}
+_TENS: Final = {"十": 10, "百": 100, "千": 1000}
 _POSSESSIVE: Final = re.compile(r"'s?\b")
 _stemmer: Final = snowballstemmer.stemmer("english")
 
@@ -39,7 +46,9 @@ def analyse(text: str) -> list[str]:
     - NFKC and lower case first, so full-width `２０，０００` is `20,000`.
     - Han runs give their words (search mode) and the bigrams that are not already words, so a name
       the dictionary does not know is still found; bigrams with a particle in them are noise.
-    - Latin words are stemmed (English Snowball); other scripts are kept as they are.
+    - Numbers of articles and chapters in characters also give their digits (`第十二条`: `12`).
+    - Latin words are stemmed (English Snowball), and those with accents also give the form without;
+      other scripts are kept as they are.
     - Numbers lose their thousands separators: `20,000` and `20000` are one term.
     - Mixed terms such as `A-2031` or `GB/T 19001` give the whole without separators (`a2031`,
       `gbt`) and their parts, so every usual spelling meets.
@@ -107,6 +116,20 @@ def _han_terms(run: str) -> Iterator[str]:
     yield from (
         pair for pair in _bigrams(run) if pair not in known and LINKING_CHARACTERS.isdisjoint(pair)
     )
+    yield from (str(_number(found.group(1))) for found in _NUMBERED.finditer(run))
+
+
+def _number(characters: str) -> int:
+    """`十二`: 12, `一百零三`: 103, `二〇二四`: 2024."""
+    if _TENS.keys().isdisjoint(characters):
+        return int("".join(str(_DIGITS[character]) for character in characters))
+    total, digit = 0, 0
+    for character in characters:
+        if (unit := _TENS.get(character)) is not None:
+            total, digit = total + (digit or 1) * unit, 0
+        else:
+            digit = _DIGITS[character]
+    return total + digit
 
 
 def _bigrams(run: str) -> list[str]:
@@ -119,9 +142,18 @@ def _word_terms(token: str) -> list[str]:
         return []
     parts = _PART.findall(token)
     if len(parts) <= 1:
-        return [_stem(token)] if token else []
+        return [_stem(form) for form in _forms(token)]
     whole = "".join(character for character in token if character.isalnum() or character in "+#")
-    return [whole, *(_stem(part) for part in parts if _worth(part))]
+    worthy = [part for part in parts if _worth(part)]
+    return [whole, *(_stem(form) for part in worthy for form in _forms(part))]
+
+
+def _forms(word: str) -> list[str]:
+    """A word, and how it is typed where there are no accents: `josé`, `jose`."""
+    if not word or word.isascii():
+        return [word] if word else []
+    plain = "".join(c for c in unicodedata.normalize("NFKD", word) if not unicodedata.combining(c))
+    return [word, plain] if plain != word and plain.isascii() else [word]
 
 
 def _worth(part: str) -> bool:

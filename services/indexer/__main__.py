@@ -109,7 +109,7 @@ async def _prepared(platform: Platform, search: SearchStack) -> ActiveIndex | No
             await adopt_all(platform.db)
         except TransientError as exc:
             report(exc.missing or "search index")
-            log.info("search_index_awaited", reason=str(exc))
+            log.warning("search_index_awaited", reason=str(exc))
             with suppress(TimeoutError):
                 await asyncio.wait_for(platform.stopping.wait(), RETRY_S)
         else:

@@ -10,9 +10,17 @@ from libs.storage.sql import Database
 from libs.storage.sql.active_index import ActiveIndex, read_or_make
 
 PROBE_TENANT = "sluice-probe"  # no key can belong to it: key tenants come from the database
+# What is stored, and a question that must find it before all others: in both indexes …
 PROBES = {
     "zh": ("差旅费用的报销上限是每天五百元。", "出差报销上限"),
     "en": ("Parcels are delivered within three working days.", "delivery of a parcel"),
+}
+# … and by its words alone.
+WORDS = {
+    "mixed term": ("工作站配备RTX-4090显卡。", "rtx4090"),
+    "standard": ("产品按 GB/T 19001 检验。", "GB/T19001"),
+    "error code": ("The installer ended with ERR_0x80070005.", "0x80070005"),
+    "article": ("第十二条　员工应当遵守考勤纪律。", "第十二条"),
 }
 
 
@@ -61,15 +69,28 @@ async def probe(
         IndexRow(name, PROBE_TENANT, "probe", 1, "", vector=vector, terms=analyse(passage))
         for name, passage, vector in zip(PROBES, passages, embedded, strict=True)
     ]
+    words = [
+        IndexRow(name, PROBE_TENANT, "probe", 1, "", terms=analyse(text))
+        for name, (text, _) in WORDS.items()
+    ]
     await vectors.upsert(active.vector_collection, rows)
-    await keywords.upsert(active.keyword_index, rows)
+    await keywords.upsert(active.keyword_index, [*rows, *words])
     for name, (_, question) in PROBES.items():
         near = await vectors.search(
             active.vector_collection, PROBE_TENANT, await embedder.embed_query(question), 1
         )
+        if [hit.chunk_id for hit in near] != [name]:
+            raise TransientError(f"the vector index does not find its {name} probe")
+    for name, (text, question) in {**PROBES, **WORDS}.items():
+        terms = analyse(text)
         said = await keywords.search(active.keyword_index, PROBE_TENANT, analyse(question), 1)
-        for store, hits in (("vector", near), ("keyword", said)):
-            if [hit.chunk_id for hit in hits] != [name]:
-                raise TransientError(f"the {store} index does not find its {name} probe")
+        known = await keywords.frequencies(active.keyword_index, PROBE_TENANT, terms)
+        lost = [term for term in dict.fromkeys(terms) if not known.rows.get(term)]
+        if lost or [hit.chunk_id for hit in said] != [name]:
+            raise TransientError(
+                f"the keyword index does not find its {name} probe ({question!r} in {text!r}; lost "
+                f"terms: {', '.join(lost) or 'none'}): it would hide documents, so it is not "
+                "served on; its field must keep terms as they are given"
+            )
     await vectors.delete(active.vector_collection, PROBE_TENANT, "probe")
     await keywords.delete(active.keyword_index, PROBE_TENANT, "probe")

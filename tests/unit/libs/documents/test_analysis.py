@@ -26,6 +26,15 @@ from libs.documents.analysis import (
         ("the company's", "companies"),
         ("C++", "c++"),
         ("3.5%", "3.5"),
+        ("RTX-4090显卡", "rtx4090"),
+        ("RTX-4090显卡", "RTX 4090"),
+        ("ERR_0x80070005", "0x80070005"),
+        ("第十二条", "第12条"),
+        ("第一百零三条", "第103条"),
+        ("第二十章 总则", "第20章"),
+        ("José Müller", "jose"),
+        ("José Müller", "Muller"),
+        ("Sociedad Española-S.A.", "espanola"),
     ],
 )
 def test_spellings_of_one_thing_share_a_term(one: str, other: str) -> None:
@@ -55,6 +64,18 @@ def test_chinese_gives_words_and_bigrams_without_stop_words() -> None:
 
 def test_a_name_no_dictionary_knows_is_found_by_its_pairs() -> None:
     assert set(analyse("龘靐齉公司的年报")) & set(analyse("龘靐齉")) >= {"龘靐", "靐齉"}
+
+
+@pytest.mark.parametrize(
+    ("text", "number"),
+    [("第十条", "10"), ("第两百条", "200"), ("第二〇二四期", "2024"), ("第一千零一十五条", "1015")],
+)
+def test_numbered_articles_also_give_their_digits(text: str, number: str) -> None:
+    assert number in analyse(text)
+
+
+def test_a_third_party_is_no_number() -> None:
+    assert not {"3", "1"} & set(analyse("第三方与第一次"))
 
 
 def test_mixed_text_keeps_both_languages() -> None:

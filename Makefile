@@ -6,7 +6,7 @@ READY := $(VENV)/.ready
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run test check lint types imports schemas unit contract integration e2e chaos soak bench bench-chunking bench-chunk-quality bench-eventbus bench-local check-deploy lock clean
+.PHONY: help setup run test check lint types imports schemas unit contract integration e2e chaos soak bench bench-chunking bench-chunk-quality bench-eventbus bench-local bench-retrieval check-deploy lock clean
 
 help: ## Show the targets
 	@grep -E '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 18
@@ -77,6 +77,9 @@ bench-chunk-quality: $(READY) ## Token-level recall and IoU of chunks beside fix
 
 bench-local: $(READY) ## The local stack: time to ready, memory, answers while a library loads
 	$(BIN)/python -m tests.bench.local_stack
+
+bench-retrieval: $(READY) ## Hybrid search beside embedding the question and each raw search
+	$(BIN)/python -m tests.bench.retrieval
 
 lock: ## Resolve the newest allowed packages into requirements.lock
 	$(BIN)/uv pip compile --quiet --upgrade --universal --python-version 3.11 --generate-hashes \

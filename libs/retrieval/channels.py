@@ -33,6 +33,7 @@ class Question:
     domains: Sequence[str] = ()
     filters: DocumentFilter = EVERY
     wanted: int = 0  # hits; channels give their `candidates` at least
+    parents: bool = True  # whether anybody reads them
 
 
 @dataclass(slots=True)
@@ -188,7 +189,9 @@ class _Search:
         ids = {hit.chunk_id for hits in rankings for hit in hits}
         with self.trace.timings.of("hydration"):
             async with self.channels.db.reading() as sql:
-                visible = await hydrate(sql, self.question.tenant, sorted(ids))
+                visible = await hydrate(
+                    sql, self.question.tenant, sorted(ids), parents=self.question.parents
+                )
         HITS_DROPPED.inc(len(ids) - len(visible))
         return visible
 

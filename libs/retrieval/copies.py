@@ -2,7 +2,8 @@
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
+from functools import cached_property
 from typing import Final
 
 from libs.retrieval.types import Hit
@@ -12,21 +13,27 @@ _NUMBER: Final = re.compile(r"\d+")
 _SHINGLE: Final = 4  # characters
 
 
-@dataclass(frozen=True, slots=True)
 class _Print:
     """What two texts are compared by: pieces of a few characters, and the numbers as they come."""
 
-    shingles: frozenset[str]
-    numbers: tuple[str, ...]
+    def __init__(self, text: str) -> None:
+        self.plain = _SPACE.sub("", text.lower())
+        self.numbers = _NUMBER.findall(text)
+
+    @cached_property
+    def shingles(self) -> set[str]:
+        last = max(1, len(self.plain) - _SHINGLE + 1)
+        return {self.plain[at : at + _SHINGLE] for at in range(last)}
 
     def is_like(self, other: "_Print", share: float) -> bool:
         if self.numbers != other.numbers:
             return False  # rules and rows of a table often differ in nothing but an amount
-        small, large = sorted((len(self.shingles), len(other.shingles)))
-        if small < share * large:
+        if self.plain == other.plain:
+            return share <= 1
+        if not share <= len(self.plain) / max(1, len(other.plain)) <= 1 / share:
             return False
         common = len(self.shingles & other.shingles)
-        return common >= share * (small + large - common)
+        return common >= share * len(self.shingles | other.shingles)
 
 
 def below_others(hits: Sequence[Hit], count: int, share: float) -> list[Hit]:
@@ -40,7 +47,7 @@ def below_others(hits: Sequence[Hit], count: int, share: float) -> list[Hit]:
     copies: list[Hit] = []
     at = 0
     for at, hit in enumerate(hits, start=1):  # noqa: B007  (where it stopped is used)
-        printed = _print(hit.text)
+        printed = _Print(hit.text)
         same = next((other for other, p in kept if p.is_like(printed, share)), None)
         if same is not None:
             copies.append(replace(hit, duplicate_of=same.chunk_id))
@@ -49,9 +56,3 @@ def below_others(hits: Sequence[Hit], count: int, share: float) -> list[Hit]:
         if len(kept) == count:
             break
     return [*(hit for hit, _ in kept), *hits[at:], *copies]
-
-
-def _print(text: str) -> _Print:
-    plain = _SPACE.sub("", text.lower())
-    pieces = {plain[i : i + _SHINGLE] for i in range(max(1, len(plain) - _SHINGLE + 1))}
-    return _Print(frozenset(pieces), tuple(_NUMBER.findall(text)))

@@ -51,9 +51,10 @@ def _fused(found: Found, policy: RetrievalPolicy) -> list[Hit]:
     """More candidates than usual stand below the usual ones, so that a longer list begins alike."""
     usual = found.best(policy.candidates)
     pairs = fuse(usual.vector, usual.keyword, policy, usual.graph)
-    known = {chunk_id for chunk_id, _ in pairs}
-    more = fuse(found.vector, found.keyword, policy, found.graph)
-    pairs += [pair for pair in more if pair[0] not in known]
+    if max(map(len, (found.vector, found.keyword, found.graph))) > policy.candidates:
+        known = {chunk_id for chunk_id, _ in pairs}
+        more = fuse(found.vector, found.keyword, policy, found.graph)
+        pairs += [pair for pair in more if pair[0] not in known]
     return [_hit(found, chunk_id, scores) for chunk_id, scores in pairs]
 
 

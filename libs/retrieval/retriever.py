@@ -77,7 +77,9 @@ class Retriever:
         The list is full whenever enough rows pass filters and floors, however few they are among
         the tenant's; a longer list begins with the shorter one.
         """
-        question = Question(query.tenant, query.text, query.domains, query.filters, query.limit)
+        question = Question(
+            query.tenant, query.text, query.domains, query.filters, query.limit, parents=False
+        )
         found, ranking = await self._ranked(question, query.limit)
         hits = ranking.hits[: query.limit]
         RETRIEVALS.labels("evidence" if hits else "declined").inc()

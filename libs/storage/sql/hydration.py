@@ -39,9 +39,9 @@ class VisibleChunk:
 
 
 async def hydrate(
-    sql: UnitOfWork, tenant: str, chunk_ids: Sequence[str]
+    sql: UnitOfWork, tenant: str, chunk_ids: Sequence[str], *, parents: bool = True
 ) -> dict[str, VisibleChunk]:
-    """The visible ones among `chunk_ids`, by id.
+    """The visible ones among `chunk_ids`, by id; without their parents if nobody reads them.
 
     Left out: chunks of other tenants, of deleted documents, and of every generation but the
     active one; so what a store has not dropped yet is never shown.
@@ -49,21 +49,23 @@ async def hydrate(
     if not chunk_ids:
         return {}
     parent = chunks.alias("parent")
+    of_parent = [parent.c.id.label("parent_id"), *_named("parent", parent)] if parents else []
+    found = documents.join(chunks, documents.c.id == chunks.c.document_id)
+    if parents:
+        found = found.outerjoin(parent, parent.c.id == chunks.c.parent_id)
     rows = await sql.rows(
         select(
             chunks.c.id,
             chunks.c.generation,
             chunks.c.ordinal,
             *_named("child", chunks),
-            parent.c.id.label("parent_id"),
-            *_named("parent", parent),
+            *of_parent,
             documents.c.id.label("document_id"),
             documents.c.name.label("document_name"),
             documents.c.domain,
             chunks.c.lead,
         )
-        .join(documents, documents.c.id == chunks.c.document_id)
-        .outerjoin(parent, parent.c.id == chunks.c.parent_id)
+        .select_from(found)
         .where(
             chunks.c.id.in_(chunk_ids),
             chunks.c.tenant == tenant,
@@ -137,7 +139,8 @@ def _named(prefix: str, table: FromClause) -> list[ColumnElement[Any]]:
 
 def _visible(row: RowMapping) -> VisibleChunk:
     child = _stored(row, "child", row["id"])
-    parent = child if row["parent_id"] is None else _stored(row, "parent", row["parent_id"])
+    parent_id = row.get("parent_id")
+    parent = child if parent_id is None else _stored(row, "parent", parent_id)
     return VisibleChunk(
         child,
         parent,

@@ -1,8 +1,12 @@
 """For every test: log lines whose tracebacks cost little, as many tests make hundreds of them; and
-the servers and databases that tests ask for by name.
+the servers and databases that tests ask for by name. Properties hold however slow the machine is.
 """
 
 import structlog
+from hypothesis import settings
+
+settings.register_profile("sluice", deadline=None)
+settings.load_profile("sluice")
 
 pytest_plugins = ["tests.servers.fixtures", "tests.servers.databases"]
 

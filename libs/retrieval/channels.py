@@ -125,13 +125,13 @@ class _Search:
         most = MAX_ROWS if self.trace.matching else policy.max_candidates
         pushed, asked = self._first_step(wanted)
         while True:
-            near, said = await asyncio.gather(
-                self._by_vector(pushed, asked), self._by_keyword(pushed, asked)
+            near, (said, visible) = await asyncio.gather(
+                self._by_vector(pushed, asked), self._said_and_shown(pushed, asked)
             )
             self.trace.vector, self.trace.keyword = near, said
-            visible = await self._visible(
-                *(self._matching(hits) for hits in (near, said, self.trace.graph))
-            )
+            known = {hit.chunk_id for hit in (*said, *self.trace.graph)}
+            rest = [hit for hit in self._matching(near) if hit.chunk_id not in known]
+            visible |= await self._visible(rest)
             crowded_out = any(
                 len(hits) == asked and sum(hit.chunk_id in visible for hit in hits) < needed
                 for hits in (near, said)
@@ -185,8 +185,15 @@ class _Search:
                 documents=documents,
             )
 
-    async def _visible(self, *rankings: Sequence[IndexHit]) -> dict[str, VisibleChunk]:
-        ids = {hit.chunk_id for hits in rankings for hit in hits}
+    async def _said_and_shown(
+        self, documents: Sequence[str], limit: int
+    ) -> tuple[list[IndexHit], dict[str, VisibleChunk]]:
+        """The faster channel's hits, and what SQL shows of all but the slower one's."""
+        said = await self._by_keyword(documents, limit)
+        return said, await self._visible(self._matching([*said, *self.trace.graph]))
+
+    async def _visible(self, hits: Sequence[IndexHit]) -> dict[str, VisibleChunk]:
+        ids = {hit.chunk_id for hit in hits}
         with self.trace.timings.of("hydration"):
             async with self.channels.db.reading() as sql:
                 visible = await hydrate(

@@ -6,7 +6,7 @@ READY := $(VENV)/.ready
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run test check lint types imports schemas unit contract integration e2e chaos soak bench bench-chunking bench-chunk-quality bench-eventbus bench-local bench-retrieval check-deploy lock clean
+.PHONY: help setup run test check lint types imports schemas unit contract integration e2e chaos soak bench bench-chunking bench-chunk-quality bench-eventbus bench-local bench-retrieval bench-documents check-deploy lock clean
 
 help: ## Show the targets
 	@grep -E '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 18
@@ -74,6 +74,9 @@ bench-chunking: $(READY) ## Chunking speed beside chonkie, semchunk and LangChai
 
 bench-chunk-quality: $(READY) ## Token-level recall and IoU of chunks beside fixed and recursive ones (SETS=folder ...)
 	$(BIN)/python -m tests.bench.chunk_quality $(SETS)
+
+bench-documents: $(READY) ## PDFs from upload to searchable, beside embedding alone (PDFS="folder ...")
+	$(BIN)/python -m tests.bench.documents $(PDFS)
 
 bench-local: $(READY) ## The local stack: time to ready, memory, answers while a library loads
 	$(BIN)/python -m tests.bench.local_stack

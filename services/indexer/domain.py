@@ -3,11 +3,12 @@
 import asyncio
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from enum import IntEnum
+from enum import Enum, IntEnum
 
 from libs.documents.analysis import analyse
 from libs.documents.model import Chunk
 from libs.storage.ports import IndexRow, Vector
+from libs.storage.sql.document_states import RUNNING, DocumentState
 
 
 def searchable_text(chunk: Chunk) -> str:
@@ -36,6 +37,25 @@ def to_row(
 def batches(chunks: Sequence[Chunk], size: int) -> Iterator[Sequence[Chunk]]:
     for at in range(0, len(chunks), size):
         yield chunks[at : at + size]
+
+
+class Bring(Enum):
+    """How a document that search shows comes into a new set of indexes."""
+
+    COPY = "copy"  # the chunks that it has
+    CUT_ANEW = "cut-anew"
+    WAIT = "wait"  # a generation is in work, and will come into both sets
+
+
+def how_to_bring(state: str, *, rechunk: bool, asked_anew: bool) -> Bring:
+    """`rechunk`: everything is to be cut anew. `asked_anew`: this document was asked to be; when
+    that has failed, its chunks stay as they are.
+    """
+    if not rechunk:
+        return Bring.COPY
+    if state in RUNNING:
+        return Bring.WAIT
+    return Bring.CUT_ANEW if state == DocumentState.INDEXED and not asked_anew else Bring.COPY
 
 
 class Rank(IntEnum):

@@ -10,11 +10,20 @@ from libs.kernel import TransientError, now_us
 from libs.observability.metrics import DOCUMENT_SECONDS
 from libs.service.failures import failing
 from libs.storage.keys import document_prefix, generation_prefix
-from libs.storage.sql import active_index, chunks, documents, enrichments, graph, index_builds
+from libs.storage.sql import (
+    active_index,
+    alike,
+    chunks,
+    documents,
+    enrichments,
+    graph,
+    index_builds,
+)
 from libs.storage.sql.document_states import DocumentState
 from services.indexer.deps import Deps
 from services.indexer.domain import Rank
 from services.indexer.enriching import enrich, give_up
+from services.indexer.likeness import likeness_in
 from services.indexer.writing import Standing, Written, drop_rows, standing_of, write
 
 log = structlog.get_logger(__name__)
@@ -80,6 +89,7 @@ def enrichment(deps: Deps) -> Subscriptions:
 
 async def _activate(event: DocumentChunked, written: Written, deps: Deps) -> None:
     of = (event.tenant, event.document_id)
+    likeness = await likeness_in(deps, *of, event.generation)
     async with deps.db.work() as sql:
         sets = await active_index.read_sets(sql, lock=True)
         if sets.active not in written.sets.every:
@@ -91,6 +101,7 @@ async def _activate(event: DocumentChunked, written: Written, deps: Deps) -> Non
             await index_builds.mark(
                 sql, sets.building.build_id, event.document_id, event.generation
             )
+        await alike.put(sql, *of, event.generation, likeness)
         # In the same step, as only now no newer generation can have chunks of its own yet.
         await chunks.delete_document(sql, *of, keep=[event.generation])
         await sql.emit(DocumentIndexed(*of, event.generation, event.child_count))

@@ -14,17 +14,15 @@ from sqlalchemy import RowMapping
 
 from libs.documents.analysis import VERSION as ANALYSER
 from libs.kernel import TransientError, now_us
-from libs.storage.sql import UnitOfWork, active_index, chunks, documents, index_builds
+from libs.storage.sql import active_index, index_builds
 from libs.storage.sql.active_index import ActiveIndex, Building
 from libs.storage.sql.index_builds import State
+from services.indexer.bringing import Bringing, is_open
 from services.indexer.deps import Deps
-from services.indexer.domain import Rank, batches
 from services.indexer.startup import probe, wanted_index
-from services.indexer.writing import BACKGROUND_BATCH, Target, write_batch
 
 log = structlog.get_logger(__name__)
 
-_PAGE = 100
 _AT_ONCE = 2  # documents: while one is being written, another is embedded
 
 
@@ -139,7 +137,8 @@ class Rebuilder:
         names = build["embedding_model"], build["vector_collection"], build["keyword_index"]
         building = Building(build["id"], ActiveIndex(*names))
         await self._make(building)
-        return await self._copy_missing(building) or await self._switch(building)
+        moved = await self._bring_missing(building, rechunk=build["rechunk"])
+        return moved or await self._switch(building)
 
     async def _make(self, building: Building) -> None:
         if self._made == building.build_id:
@@ -150,75 +149,31 @@ class Rebuilder:
         await probe(index, deps.embedder_of(index.embedding_model), deps.vectors, deps.keywords)
         self._made = building.build_id
 
-    async def _copy_missing(self, building: Building) -> bool:
+    async def _bring_missing(self, building: Building, *, rechunk: bool) -> bool:
         """One pass over what is not whole in the new set; True: some of it was brought there."""
         after, problem, moved = "", None, False
-        while page := await self._missing(building, after):
+        bringing = Bringing(self._deps, building, rechunk=rechunk)
+        while page := await bringing.missing(after):
             after = page[-1]["id"]
             for at in range(0, len(page), _AT_ONCE):
                 some = page[at : at + _AT_ONCE]
-                copies = [self._copy(building, row) for row in some]
-                for row, done in zip(
-                    some, await asyncio.gather(*copies, return_exceptions=True), strict=True
-                ):
-                    if not isinstance(done, BaseException):
-                        moved = moved or done
-                    elif not isinstance(done, Exception):
-                        raise done
+                outcomes = await asyncio.gather(
+                    *(bringing.bring(row) for row in some), return_exceptions=True
+                )
+                for row, outcome in zip(some, outcomes, strict=True):
+                    if not isinstance(outcome, BaseException):
+                        moved = moved or outcome
+                    elif not isinstance(outcome, Exception):
+                        raise outcome
                     else:
-                        problem = f"document {row['id']}: {done}"
-                        log.warning("reindex_document_failed", document_id=row["id"], exc_info=done)
+                        problem = f"document {row['id']}: {outcome}"
+                        log.warning("reindex_document_failed", document=row["id"], exc_info=outcome)
         await self._hold_up(problem)
         return moved
 
-    async def _missing(self, building: Building, after: str) -> list[RowMapping]:
-        async with self._deps.db.reading() as sql:
-            if not await self._is_open(sql, building):
-                return []
-            return await index_builds.missing(sql, building.build_id, after=after, limit=_PAGE)
-
-    async def _copy(self, building: Building, row: RowMapping) -> bool:
-        """Bring what search shows of a document into the new set; False: it changed meanwhile."""
-        of = (row["tenant"], row["id"], row["active_generation"])
-        target = Target(*of, row["domain"], (building.index,))
-        async with self._deps.db.reading() as sql:
-            children = await chunks.children(sql, *of)
-        with self._deps.precedence.lane(Rank.BACKGROUND):
-            for batch in batches(children, BACKGROUND_BATCH):
-                await self._deps.precedence.turn(Rank.BACKGROUND)
-                if not await self._still(building, *of):
-                    break
-                await write_batch(target, self._deps, batch)
-        return await self._mark(building, *of)
-
-    async def _still(self, building: Building, tenant: str, id_: str, generation: int) -> bool:
-        async with self._deps.db.reading() as sql:
-            row = await documents.find(sql, tenant, id_)
-            shown = row is not None and row["active_generation"] == generation
-            return shown and await self._is_open(sql, building)
-
-    async def _mark(self, building: Building, tenant: str, id_: str, generation: int) -> bool:
-        """Say that the generation is whole in the new set, or take it back: it is over."""
-        async with self._deps.db.work() as sql:
-            sets = await active_index.read_sets(sql, lock=True)
-            if sets.building != building:
-                return False
-            row = await documents.find(sql, tenant, id_)
-            if row is not None and row["active_generation"] == generation:
-                await index_builds.mark(sql, building.build_id, id_, generation)
-                return True
-        one = range(generation, generation + 1)
-        index = building.index
-        await self._deps.vectors.delete(index.vector_collection, tenant, id_, generations=one)
-        await self._deps.keywords.delete(index.keyword_index, tenant, id_, generations=one)
-        return False
-
-    async def _is_open(self, sql: UnitOfWork, building: Building) -> bool:
-        return (await active_index.read_sets(sql)).building == building
-
     async def _switch(self, building: Building) -> bool:
         async with self._deps.db.reading() as sql:
-            if not await self._is_open(sql, building):
+            if not await is_open(sql, building):
                 return True  # cancelled
             if await index_builds.missing(sql, building.build_id, limit=1):
                 return False

@@ -5,7 +5,7 @@ from sqlalchemy import RowMapping, delete
 from libs.contracts import DocumentControl, DocumentDeleted, DocumentFailed
 from libs.kernel import ConflictError, NotFoundError
 from libs.observability.metrics import DOCUMENT_FAILURES
-from libs.storage.sql import chunks
+from libs.storage.sql import alike, chunks
 from libs.storage.sql.document_rows import change, find, is_document, load
 from libs.storage.sql.document_states import RUNNING, STARTS_FROM, DocumentState
 from libs.storage.sql.tables import document_timeline, documents, idempotency_keys
@@ -89,6 +89,7 @@ async def purge(sql: UnitOfWork, tenant: str, document_id: str) -> bool:
         )
     )
     if gone:
+        await alike.forget(sql, document_id)
         await sql.execute(
             delete(document_timeline).where(document_timeline.c.document_id == document_id)
         )

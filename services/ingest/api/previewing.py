@@ -10,10 +10,10 @@ from libs.chunking.profile import profile_of
 from libs.documents.model import ParsedDocument
 from libs.documents.serialise import DocumentFiles, load_document
 from libs.kernel import ConflictError, NotFoundError
+from libs.service.recutting import newest_parse
 from libs.storage.keys import parsed_key, text_key
 from libs.storage.sql import documents
 from services.ingest.api.deps import Ingest
-from services.ingest.api.planning import newest_parse
 
 MAX_CHARS = 200_000  # of a document, from its beginning
 UNKNOWN_GENERATION = 0  # what is only looked at belongs to none
@@ -39,7 +39,7 @@ async def preview(
     """
     async with ingest.db.reading() as sql:
         row = await documents.load(sql, tenant, document_id)
-    generation = await newest_parse(ingest, row)
+    generation = await newest_parse(ingest.objects, row)
     nothing = f"the document is {row['state']}: it has no parsed text that could be cut"
     if generation is None:
         raise ConflictError(nothing)

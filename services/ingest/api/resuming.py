@@ -2,9 +2,9 @@
 
 from sqlalchemy import RowMapping
 
+from libs.service.recutting import is_stored
 from libs.storage.sql import documents
 from services.ingest.api.deps import Ingest
-from services.ingest.api.parses import is_stored
 
 
 async def resume(ingest: Ingest, tenant: str, document_id: str) -> RowMapping:

@@ -75,6 +75,12 @@ class TimelineEntry(BaseModel):
     data: dict[str, Any]
 
 
+class NearDuplicate(BaseModel):
+    id: str
+    name: str
+    similarity: float  # estimated share of the text in common, 0.8 to 1
+
+
 class DocumentSummary(BaseModel):
     id: str
     name: str
@@ -94,6 +100,10 @@ class DocumentSummary(BaseModel):
     active_counts: dict[str, int] | None  # of the one that search shows
     created_at: str
     updated_at: str
+    # Other documents that search shows, at most 20 each: with the same letters and digits, and
+    # with nearly the same.
+    same_text_as: list[str] = []
+    near_duplicates: list[NearDuplicate] = []
 
 
 class DocumentView(DocumentSummary):

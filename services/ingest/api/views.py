@@ -8,12 +8,14 @@ from sqlalchemy import RowMapping
 
 from libs.documents.model import Chunk
 from libs.kernel import isoformat
+from libs.storage.sql.alike import Alike
 from services.ingest.api.previewing import Preview
 from services.ingest.api.schemas import (
     Accepted,
     ChunkView,
     DocumentSummary,
     DocumentView,
+    NearDuplicate,
     PlanPreview,
     PlanView,
     TimelineEntry,
@@ -24,13 +26,16 @@ def accepted(row: RowMapping) -> Accepted:
     return Accepted(**{name: row[name] for name in Accepted.model_fields})
 
 
-def summary(row: RowMapping) -> DocumentSummary:
-    return DocumentSummary(**_summary(row))
+def summary(row: RowMapping, alike: Alike | None) -> DocumentSummary:
+    return DocumentSummary(**_summary(row), **_alike(alike))
 
 
-def document(row: RowMapping, timeline: Sequence[RowMapping]) -> DocumentView:
+def document(row: RowMapping, timeline: Sequence[RowMapping], alike: Alike | None) -> DocumentView:
     return DocumentView(
-        **_summary(row), timeline=[entry(event) for event in timeline], plan=row["plan"]
+        **_summary(row),
+        **_alike(alike),
+        timeline=[entry(event) for event in timeline],
+        plan=row["plan"],
     )
 
 
@@ -82,6 +87,16 @@ def preview(made: Preview, *, after: int, limit: int, parents: bool) -> PlanPrev
 def _chunk_view(chunk: Chunk) -> ChunkView:
     fields = asdict(chunk)
     return ChunkView(id=fields.pop("chunk_id"), **fields)
+
+
+def _alike(alike: Alike | None) -> dict[str, Any]:
+    if alike is None:
+        return {}
+    near = [
+        NearDuplicate(id=other.document_id, name=other.name, similarity=other.similarity)
+        for other in alike.near
+    ]
+    return {"same_text_as": list(alike.same_text_as), "near_duplicates": near}
 
 
 def _summary(row: RowMapping) -> dict[str, Any]:

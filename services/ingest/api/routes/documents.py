@@ -5,7 +5,7 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Header, Query, Request, Response
 
 from libs.kernel import Principal
-from libs.storage.sql import documents, pages
+from libs.storage.sql import alike, documents, pages
 from libs.storage.sql.document_states import FINAL
 from libs.storage.sql.uploads import Outcome
 from libs.web import IdempotencyKey, Member, Reader, problems, while_valid
@@ -95,9 +95,11 @@ async def list_documents(
             domain=domain,
             limit=limit + 1,
         )
-    shown, more = rows[:limit], len(rows) > limit
+        shown, more = rows[:limit], len(rows) > limit
+        marks = await alike.alike(sql, principal.tenant, [row["id"] for row in shown])
     return DocumentList(
-        items=[views.summary(row) for row in shown], next=cursor_of(shown[-1]) if more else None
+        items=[views.summary(row, marks.get(row["id"])) for row in shown],
+        next=cursor_of(shown[-1]) if more else None,
     )
 
 
@@ -206,4 +208,5 @@ async def _view(ingest: Ingest, principal: Principal, document_id: str) -> Docum
     async with ingest.db.reading() as sql:
         row = await documents.load(sql, principal.tenant, document_id)
         history = await documents.timeline(sql, principal.tenant, document_id)
-    return views.document(row, history)
+        marks = await alike.alike(sql, principal.tenant, [document_id])
+    return views.document(row, history, marks.get(document_id))

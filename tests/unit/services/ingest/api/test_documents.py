@@ -10,8 +10,9 @@ from fastapi.routing import APIRoute, APIRouter
 from httpx_sse import ServerSentEvent, aconnect_sse
 
 from libs.contracts import DocumentControl, DocumentDeleted, DocumentParsed, DocumentUploaded
+from libs.documents.likeness import likeness_of
 from libs.documents.model import Chunk
-from libs.storage.sql import documents
+from libs.storage.sql import alike, documents
 from libs.storage.sql.tables import chunks
 from tests.unit.services.ingest.api.conftest import World, assert_problem
 
@@ -43,6 +44,25 @@ async def test_the_list_filters(world: World) -> None:
     assert await ids(domain="hr") == [first["id"]]
     assert await ids(state="failed") == [second["id"]]
     assert await ids(state="failed", domain="hr") == []
+
+
+async def test_documents_that_say_the_same_are_marked_where_they_are_shown(world: World) -> None:
+    text = " ".join(f"Rule {n} grants {n * 7} euros." for n in range(60))
+    texts = {"a.txt": text, "a.docx": text.upper(), "b.txt": f"{text} From May on.", "c.txt": "x"}
+    ids = {}
+    for name, said in texts.items():
+        ids[name] = (await world.upload(said.encode(), name))["id"]
+        await world.index(ids[name])
+        async with world.db.work() as sql:
+            await alike.put(sql, "acme", ids[name], 1, likeness_of([said]))
+    shown = (await world.client.get(f"{URL}/{ids['a.txt']}")).json()
+    assert shown["same_text_as"] == [ids["a.docx"]]
+    (near,) = shown["near_duplicates"]
+    assert (near["id"], near["name"]) == (ids["b.txt"], "b.txt")
+    listed = {item["id"]: item for item in (await world.client.get(URL)).json()["items"]}
+    assert listed[ids["a.txt"]]["near_duplicates"] == [near]
+    assert len(listed[ids["b.txt"]]["near_duplicates"]) == 2
+    assert listed[ids["c.txt"]]["same_text_as"] == listed[ids["c.txt"]]["near_duplicates"] == []
 
 
 @pytest.mark.parametrize(

@@ -88,6 +88,18 @@ class Channels:
         active, query, trace.graph = await asyncio.gather(
             self.active(), self._embed(question.text, trace), self._by_graph(question, trace)
         )
+        try:
+            return await self._search(question, active, query, trace)
+        except TransientError:
+            now = await self.active()
+            if now == active:
+                raise
+        # Another set became the active one, and this one was removed before it was searched.
+        return await self._search(question, now, query, trace)
+
+    async def _search(
+        self, question: Question, active: ActiveIndex, query: Vector, trace: Trace
+    ) -> Found:
         if active.embedding_model != self.embedder.name:  # their vectors mean nothing to each other
             raise TransientError(
                 f"the search index was made with {active.embedding_model}, and "

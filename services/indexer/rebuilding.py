@@ -116,10 +116,11 @@ class Rebuilder:
                     await self.sweep()
                     swept = True
                 more = await self.step()
-            except TransientError as exc:
-                log.warning("reindex_held_up", error=str(exc))
+            except Exception as exc:
+                known = isinstance(exc, TransientError)
+                log.warning("reindex_held_up", error=str(exc), exc_info=None if known else exc)
                 with suppress(TransientError):
-                    await self._hold_up(str(exc))
+                    await self._hold_up(str(exc) or type(exc).__name__)
                 more = False
             if not more:
                 await asyncio.sleep(self._policy.look_every_s)
@@ -135,6 +136,11 @@ class Rebuilder:
                 await index_builds.take_up(sql, build["id"], index, ANALYSER)
             return True
         names = build["embedding_model"], build["vector_collection"], build["keyword_index"]
+        if names[0] != self._deps.embedder.name:
+            raise TransientError(
+                f"it was begun with {names[0]}, and {self._deps.embedder.name} is set up: "
+                "`sluice reindex --cancel`, then begin anew"
+            )
         building = Building(build["id"], ActiveIndex(*names))
         await self._make(building)
         moved = await self._bring_missing(building, rechunk=build["rechunk"])

@@ -15,7 +15,7 @@ from libs.storage.sql.tables import document_likeness, document_likeness_keys, d
 from libs.storage.sql.work import UnitOfWork
 
 # A text that very many share keys with (a form that is filled in) names the likeliest of them.
-_CANDIDATES = 200
+_CANDIDATES = 40
 _NAMED = 20
 
 

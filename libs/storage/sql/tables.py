@@ -190,7 +190,7 @@ document_likeness = Table(
     Column("tenant", Id, nullable=False),
     Column("generation", Integer, nullable=False),
     Column("text_sha256", String(64), nullable=False),
-    Column("sketch", LargeBinary(4096), nullable=False),
+    Column("sketch", LongBytes, nullable=False),
     Index("ix_document_likeness_text", "tenant", "text_sha256"),
 )
 

@@ -79,7 +79,12 @@ class MilvusVectors:
 
     async def drop(self, name: str) -> None:
         self._flusher.forget(name)
-        await self._call(name, lambda client: client.drop_collection(name, timeout=self._timeout_s))
+
+        def drop(client: MilvusClient) -> None:
+            if client.has_collection(name, timeout=self._timeout_s):
+                client.drop_collection(name, timeout=self._timeout_s)
+
+        await self._call(name, drop)
 
     async def exists(self, name: str) -> bool:
         return await self._call(

@@ -22,6 +22,7 @@ from services.indexer.rebuilding import Rebuilder, RebuildPolicy
 from tests.fakes import FakeObjectStore
 from tests.fakes_search import FakeEmbedder, FakeKeywords, FakeVectors
 from tests.library import ACTIVE, Library, sqlite
+from tests.waiting import until
 
 TEXT = "one line about travel\nanother line about hotels"
 
@@ -344,6 +345,34 @@ async def test_a_document_that_cannot_be_copied_is_named_and_holds_up_the_switch
     assert await world.held() == {("bad", 1, 1), ("good", 1, 2)}
 
 
+async def test_a_fault_of_the_builder_ends_nothing_else_and_is_told(world: World) -> None:
+    await world.library.add("a", TEXT)
+    await world.start()
+    broken = world.vectors.ensure
+
+    async def fails(name: str) -> None:
+        raise RuntimeError("no such method")
+
+    world.vectors.ensure = fails  # type: ignore[method-assign]
+    stop = asyncio.Event()
+    running = asyncio.create_task(world.rebuilder.run(stop))
+
+    async def is_told() -> bool:
+        async with world.library.db.reading() as sql:
+            row = await index_builds.latest(sql)
+        return row is not None and row["problem"] == "no such method"
+
+    async def is_done() -> bool:
+        return await world.state() == "done"
+
+    await until(is_told, within_s=10)
+    world.vectors.ensure = broken  # type: ignore[method-assign]
+    await until(is_done, within_s=10)
+    stop.set()
+    await running
+    assert await world.held() == {("a", 1, 2)}
+
+
 async def test_another_embedding_model_is_said_and_served_after_the_switch(world: World) -> None:
     await world.library.add("a", TEXT)
     world.use(OtherModel())
@@ -357,6 +386,44 @@ async def test_another_embedding_model_is_said_and_served_after_the_switch(world
     assert world.said[-1] is None
     assert (await world.active()).embedding_model == "other-words"
     assert await world.found() == {"a"}
+
+
+async def test_a_build_that_another_model_began_is_to_be_cancelled(world: World) -> None:
+    await world.library.add("a", TEXT)
+    await world.start()
+    await world.rebuilder.step()
+    world.use(OtherModel())
+    with pytest.raises(TransientError, match="sluice reindex --cancel"):
+        await world.rebuilder.step()
+    async with world.library.db.work() as sql:
+        await index_builds.cancel(sql)
+    await world.until("cancelled")
+    await world.start()
+    await world.until("done")
+    assert await world.found() == {"a"}
+
+
+async def test_a_search_that_comes_too_late_for_the_old_set_finds_in_the_new_one(
+    world: World,
+) -> None:
+    await world.library.add("a", TEXT)
+    await world.start()
+    held = HeldEmbedder()
+
+    class SlowQuery(FakeEmbedder):
+        async def embed_query(self, text: str) -> NDArray[np.float32]:
+            await asyncio.sleep(0)  # the active set was read by now
+            held.asked.set()
+            await held.go.wait()
+            return await super().embed_query(text)
+
+    held.go.clear()
+    retriever = Retriever(world.library.db, SlowQuery(), world.vectors, world.keywords)
+    searching = asyncio.create_task(retriever.search("t", "travel"))
+    await asyncio.wait_for(held.asked.wait(), 5)
+    await world.until("done")
+    held.go.set()
+    assert {hit.document_id for hit in await searching} == {"a"}
 
 
 async def test_what_is_left_of_a_set_that_is_over_is_swept(world: World) -> None:

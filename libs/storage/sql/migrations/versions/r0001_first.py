@@ -187,6 +187,27 @@ active_index = Table(
     Column("keyword_index", Key, nullable=False),
 )
 
+# What the shown generation of a document is like; see `libs.documents.likeness`.
+document_likeness = Table(
+    "document_likeness",
+    metadata,
+    Column("document_id", Id, primary_key=True),
+    Column("tenant", Id, nullable=False),
+    Column("generation", Integer, nullable=False),
+    Column("text_sha256", String(64), nullable=False),
+    Column("sketch", LongBytes, nullable=False),
+    Index("ix_document_likeness_text", "tenant", "text_sha256"),
+)
+
+document_likeness_keys = Table(
+    "document_likeness_keys",
+    metadata,
+    Column("document_id", Id, primary_key=True),
+    Column("key", String(16), primary_key=True),
+    Column("tenant", Id, nullable=False),
+    Index("ix_document_likeness_keys", "tenant", "key"),
+)
+
 # Every set of indexes ever begun beside a live one: so what may still lie about is known.
 index_builds = Table(
     "index_builds",

@@ -31,9 +31,10 @@ def up() -> None:
     os.execv(sys.executable, [sys.executable, "-m", "services.local"])  # noqa: S606
 
 
-for command in (upload, ask, search, status, plan, lag, stuck, resume, fsck, reindex, migrate):
+_USING = (upload, ask, search, status, inspect, plan)
+_OPERATING = (lag, stuck, resume, fsck, reindex, migrate)
+for command in (*_USING, *_OPERATING):
     app.command()(command)
-app.command()(inspect)
 for name, group in (("dlq", dlq), ("eval", evaluating), ("keys", keys), ("topics", topics)):
     app.add_typer(group.app, name=name, no_args_is_help=True)
 

@@ -42,6 +42,7 @@ td:first-child, td b { white-space: nowrap; }
 pre.text { background: var(--soft); padding: .4rem; }
 .grid th, .grid td { font-size: .85rem; white-space: normal; max-width: 18rem;
   overflow-wrap: break-word; }
+.grid td:first-child { min-width: 9rem; }
 .break { text-align: center; color: var(--dim); font-size: .75rem;
   border-top: 1px dashed var(--line); }
 nav a { margin-right: 1.5rem; }

@@ -76,7 +76,9 @@ def _cells(line: str) -> list[str]:
 
 
 def _row(cells: list[str], name: str, width: int) -> Html:
-    """A row; a single cell, such as a title or a note, is as wide as the table."""
+    """A row as wide as the table; so is a single cell, such as a title or a note."""
+    if len(cells) > 1:
+        cells = cells + [""] * (width - len(cells))
     wide = {"colspan": str(width)} if len(cells) == 1 < width else {}
     return element("tr", *(element(name, cell, attributes=wide) for cell in cells))
 

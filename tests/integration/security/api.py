@@ -10,6 +10,8 @@ from pathlib import Path
 import httpx
 from sqlalchemy import insert, select
 
+from libs.documents.model import Block, BlockKind, ParsedDocument
+from libs.documents.serialise import dump_document
 from libs.kernel import new_id, now_us
 from libs.storage.keys import parsed_key, text_key
 from libs.storage.objects import DiskObjectStore
@@ -130,8 +132,10 @@ async def _index(db: Database, objects: ObjectStore, of: tuple[str, str]) -> Non
     if row is None:
         return
     generation = (*of, row["generation"])
-    await objects.put(text_key(*generation), b"a gate")
-    await objects.put(parsed_key(*generation), b"{}")
+    blocks = [Block(BlockKind.PARAGRAPH, 0, len("a gate"))]
+    files = dump_document(ParsedDocument("a gate", blocks, "text/plain"))
+    await objects.put(text_key(*generation), files.text)
+    await objects.put(parsed_key(*generation), files.document)
     async with db.work() as sql:
         for before, after in (("uploaded", "parsed"), ("parsed", "chunked")):
             await documents.advance(sql, *generation, expect={before}, to=after)

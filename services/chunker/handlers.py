@@ -124,7 +124,7 @@ async def _store(
         if len(made.parents) + len(made.children) <= CHUNKS_PER_UNIT:
             await chunks.clear(sql, *of)
         await chunks.add(sql, *of, pending)
-        if await chunks.count(sql, *of) != len(made.parents) + len(made.children):
+        if await chunks.extent(sql, *of) != chunks.extent_of([*made.parents, *made.children]):
             raise TransientError("another chunker began anew with this document in between")
         await sql.emit(
             DocumentChunked(

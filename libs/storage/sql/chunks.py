@@ -61,6 +61,24 @@ async def count(sql: UnitOfWork, tenant: str, document_id: str, generation: int)
     return int(await sql.scalar(statement))
 
 
+async def extent(
+    sql: UnitOfWork, tenant: str, document_id: str, generation: int
+) -> tuple[int, int, int]:
+    """How many children and parents a generation has, and the sums of their starts and ends.
+
+    Tells a set from one that another cut was mixed into, as `extent_of` what it should be.
+    """
+    starts, ends = func.sum(chunks.c.start), func.sum(chunks.c.end)
+    statement = select(func.count().label("count"), starts.label("starts"), ends.label("ends"))
+    [row] = await sql.rows(statement.where(_of(tenant, document_id, generation)))
+    return int(row["count"]), int(row["starts"] or 0), int(row["ends"] or 0)
+
+
+def extent_of(made: Sequence[Chunk]) -> tuple[int, int, int]:
+    """What `extent` says of exactly these chunks."""
+    return len(made), sum(chunk.start for chunk in made), sum(chunk.end for chunk in made)
+
+
 async def are_whole(sql: UnitOfWork, document: RowMapping) -> bool:
     """Whether every chunk that the document's row counts for its newest generation is there."""
     counted = [document["counts"].get(kind, 0) for kind in COUNTED]

@@ -2,7 +2,10 @@
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from pathlib import Path
+
+import pytest
 
 from libs.contracts import DocumentParsed
 from libs.documents.model import Block, BlockKind, ParsedDocument
@@ -42,15 +45,29 @@ class SharedDatabase(Database):
         self.units += 1
         if self.units == 2:
             async with super().work() as sql:
-                await chunks.clear(sql, *OF)
+                await self.interfere(sql)
+
+    async def interfere(self, sql: UnitOfWork) -> None:
+        await chunks.clear(sql, *OF)
 
 
-async def test_a_set_that_another_chunker_cut_into_is_not_announced(tmp_path: Path) -> None:
+class MixedDatabase(SharedDatabase):
+    """The other chunker cuts elsewhere, as a model may say so, and writes one chunk of its own."""
+
+    async def interfere(self, sql: UnitOfWork) -> None:
+        first, *_ = await chunks.parents(sql, *OF)
+        await chunks.add(sql, *OF, [replace(first, end=first.end - 9, text=first.text[:-9])])
+
+
+@pytest.mark.parametrize("kind", [SharedDatabase, MixedDatabase])
+async def test_a_set_that_another_chunker_cut_into_is_not_announced(
+    tmp_path: Path, kind: type[SharedDatabase]
+) -> None:
     files = dump_document(large_document())
     objects = FakeObjectStore({parsed_key(*OF): files.document, text_key(*OF): files.text})
     async with sqlite(tmp_path) as db:
         await Library(db).record("d", state="parsed", active=None)
-        bus = InMemoryBus(db, subscriptions(Deps(SharedDatabase(db.engine), objects)))
+        bus = InMemoryBus(db, subscriptions(Deps(kind(db.engine), objects)))
         await bus.deliver(DocumentParsed(*OF, parsed_key(*OF), text_key(*OF), 1))
         async with db.reading() as sql:
             assert (await documents.load(sql, "t", "d"))["state"] == "parsed"

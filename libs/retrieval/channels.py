@@ -85,20 +85,26 @@ class Channels:
                 )
             if not trace.matching.document_ids:
                 return Found({}, {}, {}, trace)
-        active, query, trace.graph = await asyncio.gather(
-            self.active(), self._embed(question.text, trace), self._by_graph(question, trace)
-        )
+        # What needs no vector is done while the question is embedded.
+        query = asyncio.create_task(self._embed(question.text, trace))
+        query.add_done_callback(lambda task: task.cancelled() or task.exception())
         try:
-            return await self._search(question, active, query, trace)
-        except TransientError:
-            now = await self.active()
-            if now == active:
-                raise
-        # Another set became the active one, and this one was removed before it was searched.
-        return await self._search(question, now, query, trace)
+            active, trace.graph = await asyncio.gather(
+                self.active(), self._by_graph(question, trace)
+            )
+            try:
+                return await self._search(question, active, query, trace)
+            except TransientError:
+                now = await self.active()
+                if now == active:
+                    raise
+            # Another set became the active one, and this one was removed before it was searched.
+            return await self._search(question, now, query, trace)
+        finally:
+            query.cancel()
 
     async def _search(
-        self, question: Question, active: ActiveIndex, query: Vector, trace: Trace
+        self, question: Question, active: ActiveIndex, query: asyncio.Task[Vector], trace: Trace
     ) -> Found:
         if active.embedding_model != self.embedder.name:  # their vectors mean nothing to each other
             raise TransientError(
@@ -126,7 +132,7 @@ class _Search:
     channels: Channels
     question: Question
     active: ActiveIndex
-    query: Vector
+    query: asyncio.Task[Vector]
     terms: Sequence[str]
     trace: Trace
 
@@ -176,11 +182,12 @@ class _Search:
         return [h for h in hits if matching is None or h.document_id in matching.document_ids]
 
     async def _by_vector(self, documents: Sequence[str], limit: int) -> list[IndexHit]:
+        query = await self.query
         with self.trace.timings.of("vector"):
             return await self.channels.vectors.search(
                 self.active.vector_collection,
                 self.question.tenant,
-                self.query,
+                query,
                 limit,
                 domains=self.question.domains,
                 documents=documents,

@@ -1,6 +1,7 @@
 """What comes out of a search, and what never may."""
 
-from collections.abc import AsyncIterator
+import asyncio
+from collections.abc import AsyncIterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -8,7 +9,8 @@ import pytest
 
 from libs.kernel import TransientError
 from libs.retrieval import RetrievalPolicy, Retriever
-from tests.fakes_search import FakeKeywords, FakeVectors
+from libs.storage.ports import IndexHit, Vector
+from tests.fakes_search import FakeEmbedder, FakeKeywords, FakeVectors
 from tests.library import Library, sqlite
 
 TRAVEL = "差旅费用的报销上限是每天500元。\n住宿须在三十日内提交发票。"
@@ -38,6 +40,40 @@ async def test_chinese_and_english_are_found_with_their_scores(library: Library)
     assert scores.vector is not None
     assert 0.45 <= scores.vector <= 1.0
     assert [hit.scores.fused for hit in en] == sorted((h.scores.fused for h in en), reverse=True)
+
+
+class Keywords(FakeKeywords):
+    asked = asyncio.Event()
+
+    async def search(
+        self,
+        name: str,
+        tenant: str,
+        query: Sequence[str],
+        limit: int,
+        *,
+        domains: Sequence[str] = (),
+        documents: Sequence[str] = (),
+    ) -> list[IndexHit]:
+        self.asked.set()
+        return await super().search(
+            name, tenant, query, limit, domains=domains, documents=documents
+        )
+
+
+class SlowEmbedder(FakeEmbedder):
+    async def embed_query(self, text: str) -> Vector:
+        await Keywords.asked.wait()
+        return await super().embed_query(text)
+
+
+async def test_keywords_are_searched_while_the_question_is_embedded(library: Library) -> None:
+    library.keywords, library.embedder = Keywords(), SlowEmbedder()
+    await library.open()
+    await library.add("parcel", PARCEL)
+    async with asyncio.timeout(10):
+        hits = await retriever(library).search("t", "when are parcels delivered?")
+    assert hits[0].text == PARCEL.split("\n")[0]
 
 
 async def test_another_tenants_chunks_never_come_out(library: Library) -> None:

@@ -10,6 +10,7 @@ from markdown_it.token import Token
 from libs.documents.model import Block, BlockKind
 from libs.documents.normalise import normalise_text
 from libs.documents.plain import strip_span
+from libs.documents.wiki_headings import wiki_title, with_wiki_headings
 
 _CLOSING_MARKS = re.compile(r"\s+#+\s*$")
 
@@ -41,12 +42,14 @@ def read_markdown(source: str) -> tuple[str, list[Block]]:
         blocks += _block(kind, text, start, end, level)
         position = end
     blocks += _block(BlockKind.PARAGRAPH, text, position, len(text))
-    return text, blocks
+    return text, with_wiki_headings(text, blocks)
 
 
 def heading_title(line: str) -> str:
-    """A heading block's text without Markdown's marks."""
+    """A heading block's text without the marks of Markdown or a wiki."""
     line = line.strip().partition("\n")[0]
+    if (title := wiki_title(line)) is not None:
+        return title
     return _CLOSING_MARKS.sub("", line.lstrip("#")).strip() if line.startswith("#") else line
 
 

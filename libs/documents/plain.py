@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from libs.documents.headings import heading_rank, promote_headings
 from libs.documents.model import Block, BlockKind
 from libs.documents.normalise import normalise_text
+from libs.documents.wiki_headings import with_wiki_headings
 
 _BLANK_LINES = re.compile(r"\n[ \t\u3000]*(?:\n[ \t\u3000]*)+")
 _LINE = re.compile(r"[^\n]+")
@@ -18,7 +19,8 @@ def read_plain(source: str) -> tuple[str, list[Block]]:
     """
     text = normalise_text(source)
     paragraphs = [Block(BlockKind.PARAGRAPH, start, end) for start, end in _paragraphs(text)]
-    return text, promote_headings(text, paragraphs)
+    marked = with_wiki_headings(text, paragraphs)
+    return text, marked if marked != paragraphs else promote_headings(text, paragraphs)
 
 
 def _paragraphs(text: str) -> Iterator[tuple[int, int]]:

@@ -91,7 +91,8 @@ _NUMBER: Final = re.compile(
     r"|\d{1,15}(?:\.\d{1,6})?(?![\d.]*\d))"
     r"|(?P<han>[零〇一二两三四五六七八九十百千万亿]{1,14}))"
     r"(?:[ ]?(?P<scale>百万|千万|十万|[万亿千百十]|(?:thousand|million|billion|bn|mn|k|"
-    r"m)(?![A-Za-z])))?"
+    r"m)(?![A-Za-z]))"
+    r"(?P<lower>(?:(?<=亿)\d{1,4}万|(?<=万)(?:\d{3,4}|\d千)|(?<=千)\d百)(?![\d.,千百万亿]))?)?"
     r"(?:[ ]?(?P<unit>" + "|".join(_UNITS.values()) + r"))?(?P<glued>[A-Za-z_]|-[A-Za-z])?",
     re.IGNORECASE,
 )
@@ -99,6 +100,15 @@ _ORDINAL: Final = re.compile(
     r"(?:第|\b(?:no|article|section|chapter|step|clause|item)\.?)[ ]?$", re.I
 )
 _CODE: Final = re.compile(r"(?!RMB|CNY|USD|EUR|GBP)[A-Z]{2}(?:/[A-Z])?[ -]?$")  # ISO 9001
+# What is counted or measured in something that no bound here is about.
+_OF_ANOTHER_KIND: Final = re.compile(
+    r"[ ]?(?:‰|°|℃|个|次|份|台|辆|件|套|张|间|名|位|笔|批|户|家|岁|周岁|级|倍|分(?!别)|秒|米|平方|"
+    r"立方|公里|千米|厘米|毫米|公斤|千克|克|吨|亩|度)|"
+    r"[ ](?:times|items?|pages?|copies|units?|minutes?|seconds?|points?|k[gm]|[cm]m|[gmt]b|"
+    r"square|met(?:er|re)s?|miles?|tons?|tonnes?)\b",
+    re.IGNORECASE,
+)
+_SHARE: Final = re.compile(r"[百千万]分之[ ]?$")
 _AFTER_ORDINAL: Final = re.compile(r"[ ]?(?:条|章|款|节|项|页|版|号|\.\d|[)、](?!\d))")
 
 _MONTHS: Final = [
@@ -150,14 +160,21 @@ def _numbers(text: str) -> Iterator[Value]:
         if number is None or match["glued"] or _is_a_length(match):
             continue
         start = match.start("prefix" if match["prefix"] else "digits" if match["digits"] else "han")
-        end = max(match.end(name) for name in ("digits", "han", "scale", "unit"))
+        end = max(match.end(name) for name in ("digits", "han", "scale", "lower", "unit"))
         unit = _unit(match)
+        if unit == PLAIN and _is_of_another_kind(text, start, end):
+            continue
         if unit == PLAIN and not match["scale"] and _names_something(text, start, end, number):
             continue
         unit, times = _IN_UNITS.get(unit, (unit, 1))
         amount = number * times
         scale = _SCALES[match["scale"].lower()] if match["scale"] else 1
         yield Value(Interval(unit, amount, amount), start, end, scale)
+
+
+def _is_of_another_kind(text: str, start: int, end: int) -> bool:
+    measured = _OF_ANOTHER_KIND.match(text, end) is not None
+    return measured or _SHARE.search(text, max(0, start - 4), start) is not None
 
 
 def _is_a_length(match: re.Match[str]) -> bool:
@@ -167,12 +184,21 @@ def _is_a_length(match: re.Match[str]) -> bool:
 def _number(match: re.Match[str]) -> Decimal | None:
     scale = _SCALES[match["scale"].lower()] if match["scale"] else 1
     if match["digits"]:
-        return Decimal(match["digits"].replace(",", "").replace(" ", "")) * scale
+        number = Decimal(match["digits"].replace(",", "").replace(" ", "")) * scale
+        return number + _lower(match["lower"])
     # 一 and 十 are in many words: a Chinese numeral counts when a unit follows it.
     if not (match["unit"] or match["prefix"]):
         return None
     found = han_number(match["han"])
     return None if found is None else Decimal(found * scale)
+
+
+def _lower(written: str | None) -> int:
+    """5000万 of 1亿5000万, 5千 of 1万5千."""
+    if not written:
+        return 0
+    scale = _SCALES.get(written[-1])
+    return int(written) if scale is None else int(written[:-1]) * scale
 
 
 def han_number(numeral: str) -> int | None:

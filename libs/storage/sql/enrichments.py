@@ -17,7 +17,7 @@ from libs.storage.sql.work import UnitOfWork
 DUE, DONE, FAILED = "due", "done", "failed"
 # Of the rules in `libs.documents.graph`: raise it when they find more, and every document is read
 # again by them.
-RULES_VERSION = 1
+RULES_VERSION = 2
 
 
 async def begin(sql: UnitOfWork, tenant: str, document_id: str, generation: int) -> None:

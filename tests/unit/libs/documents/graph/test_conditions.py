@@ -167,3 +167,89 @@ def test_one_bound_that_is_missed_outweighs_another_that_is_met() -> None:
 
 def test_an_empty_band_is_none() -> None:
     assert Interval("", Decimal(5), Decimal(5), low_open=True).is_empty
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("未达到2万元", "< 20000"),
+        ("没有达到2万元", "< 20000"),
+        ("未低于2万元", ">= 20000"),
+        ("不宜超过2万元", "<= 20000"),
+        ("没超过2万元", "<= 20000"),
+        ("不允许超过2万元", "<= 20000"),
+        ("严禁超过5天", "<= 5"),
+        ("cannot exceed $5,000", "<= 5000"),
+        ("doesn't exceed $5,000", "<= 5000"),
+        ("must never exceed $5,000", "<= 5000"),
+        ("not in excess of $5,000", "<= 5000"),
+        ("should not be more than $5,000", "<= 5000"),
+        ("must not be less than 5 days", ">= 5"),
+        ("no larger than $5,000", "<= 5000"),
+        ("no smaller than 5 days", ">= 5"),
+        ("不早于2024年1月1日", ">= 738886"),
+        ("不晚于2024年1月1日", "<= 738886"),
+        ("not before 2024-01-01", ">= 738886"),
+        ("not after 2024-01-01", "<= 738886"),
+        ("not until 2024-01-01", ">= 738886"),
+    ],
+)
+def test_a_comparator_that_is_denied_is_turned_round(text: str, expected: str) -> None:
+    assert _bound(text) == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("大于等于2万元", ">= 20000"),
+        ("达到或超过2万元", ">= 20000"),
+        ("小于或等于2万元", "<= 20000"),
+        ("超过（含）2万元", ">= 20000"),
+        ("greater than or equal to $5,000", ">= 5000"),
+        ("less than or equal to 10 days", "<= 10"),
+        ("meets or exceeds $5,000", ">= 5000"),
+    ],
+)
+def test_or_equal_includes_the_number(text: str, expected: str) -> None:
+    assert _bound(text) == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("不超过1万5千元", "<= 15000"),
+        ("不超过1万5000元", "<= 15000"),
+        ("1亿5000万元以上", ">= 150000000"),
+    ],
+)
+def test_a_number_in_two_scales_is_one(text: str, expected: str) -> None:
+    assert _bound(text) == expected
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["不超过3次", "不超过5‰", "百分之5以下", "满18周岁", "超过50平方米", "at most 3 times"],
+)
+def test_numbers_of_things_that_have_no_unit_here_bound_no_money(text: str) -> None:
+    assert fit(conditions("报销20000元"), conditions(text)) is Fit.UNRELATED
+
+
+def test_a_mark_of_one_sign_stands_within_a_range() -> None:
+    [band] = conditions("50万元（含）-100万元（不含）")
+    assert band.interval == Interval("CNY", Decimal(500000), Decimal(1000000), high_open=True)
+
+
+def test_and_less_than_belongs_to_the_number_behind_it() -> None:
+    first, second = conditions("more than 5 and less than 10 days")
+    assert (first.interval.low, first.interval.high) == (Decimal(5), None)
+    assert (second.interval.low, second.interval.high) == (None, Decimal(10))
+
+
+def _bound(text: str) -> str:
+    [found] = conditions(text)
+    assert found.compared
+    interval = found.interval
+    if interval.low is not None:
+        assert interval.high is None
+        return f"{'>' if interval.low_open else '>='} {interval.low}"
+    return f"{'<' if interval.high_open else '<='} {interval.high}"

@@ -39,10 +39,14 @@ class HttpReranker:
             raise ModelUnavailableError("timeout", "no answer in time") from exc
         except (httpx.HTTPError, httpx.InvalidURL) as exc:
             raise ModelUnavailableError("unavailable", "not reachable") from exc
+        except UnicodeEncodeError:  # from None: the error holds the key
+            raise PermanentError(
+                "model-refused", "RERANK_API_KEY has characters that no HTTP header can carry."
+            ) from None
         _check(answer.status_code)
         try:
             return self._scores(answer.json(), len(texts))
-        except (ValueError, LookupError, TypeError) as exc:
+        except (ValueError, LookupError, TypeError, OverflowError, RecursionError) as exc:
             raise ModelUnavailableError("malformed", "not one score for each text") from exc
 
     def _body(self, query: str, texts: Sequence[str]) -> dict[str, Any]:
@@ -56,7 +60,7 @@ class HttpReranker:
         }
 
     def _scores(self, answer: Any, count: int) -> list[float]:
-        """Raises: ValueError, LookupError or TypeError for what is not the protocol's answer."""
+        """Raises: ValueError, LookupError, TypeError or OverflowError: not the protocol's answer."""
         results = answer["results"] if isinstance(answer, Mapping) else answer
         field = "relevance_score" if isinstance(answer, Mapping) else "score"
         scores = {int(each["index"]): float(each[field]) for each in results}

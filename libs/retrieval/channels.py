@@ -175,7 +175,7 @@ class _Search:
         share = len(matching.document_ids) / max(matching.searchable, 1)
         if len(matching.document_ids) <= PUSHED_DOCUMENTS or wanted / share > MAX_ROWS:
             return sorted(matching.document_ids), wanted
-        return [], int(wanted / share * 1.5) + 1
+        return [], min(int(wanted / share * 1.5) + 1, MAX_ROWS)
 
     def _matching(self, hits: Sequence[IndexHit]) -> list[IndexHit]:
         matching = self.trace.matching

@@ -10,7 +10,7 @@ from libs.retrieval.fusion import parts
 from libs.retrieval.gate import Verdict
 from libs.retrieval.policy import RetrievalPolicy
 from libs.retrieval.ranking import Ranking, Rerank
-from libs.retrieval.types import Hit, in_context
+from libs.retrieval.types import Hit, Scores, in_context
 from libs.storage.ports import IndexHit
 
 
@@ -94,17 +94,14 @@ def explain(
         "keyword": _scores(trace.keyword, found.keyword, policy.keyword_floor),
         "graph": _scores(trace.graph, found.graph, 0.0),
     }
-    farthest = min(found.vector.values(), default=0.0)
     fused_ranks = {hit.chunk_id: rank for rank, hit in enumerate(ranking.fused, start=1)}
     hits = {}
     for rank, hit in enumerate(shown, start=1):
-        near = found.vector.get(hit.chunk_id, farthest)
-        said, fits = found.keyword.get(hit.chunk_id, 0.0), found.graph.get(hit.chunk_id)
-        adds = parts(near, said, policy, fits)
+        adds = _adds(hit.scores, policy)
         channels = {
-            name: _with(score, adds[name])
+            name: _with(scores[hit.chunk_id], adds[name])
             for name, scores in scored.items()
-            if (score := scores.get(hit.chunk_id)) is not None
+            if getattr(hit.scores, name) is not None
         }
         present = set(analyse(in_context(hit)))
         matched = [Term(term, weight) for term, weight in weights.items() if term in present]
@@ -135,6 +132,14 @@ def explain(
 def nearest_of(hits: Sequence[Hit]) -> float:
     """The highest calibrated similarity among hits; 0.0 without any."""
     return max((hit.scores.vector or 0.0 for hit in hits), default=0.0)
+
+
+def _adds(scores: Scores, policy: RetrievalPolicy) -> dict[str, float]:
+    """The parts of a fused score; the rest is what fusion counted for a vector it did not have."""
+    adds = parts(scores.vector or 0.0, scores.keyword or 0.0, policy, scores.graph)
+    if scores.vector is None:
+        adds["vector"] = scores.fused - sum(adds.values())
+    return adds
 
 
 @dataclass(frozen=True, slots=True)

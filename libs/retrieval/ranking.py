@@ -37,9 +37,9 @@ async def rank(
         wanted: How many different hits are to lead the list.
     """
     fused = _fused(found, policy)
-    distinct = below_others(
-        fused, max(wanted, policy.rerank_top if reranker else 0), policy.same_text
-    )
+    # The gate reads its hits from a list of any length: those must be different ones, too.
+    leading = max(wanted, policy.cover_with, policy.rerank_top if reranker else 0)
+    distinct = below_others(fused, leading, policy.same_text)
     if reranker is None or not distinct:
         return Ranking(distinct, fused)
     with found.trace.timings.of("rerank"):

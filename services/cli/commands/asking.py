@@ -1,6 +1,6 @@
 """`ask` and `search`."""
 
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Annotated, Final
 
 import typer
@@ -103,11 +103,14 @@ def search(
 
 
 def _time(argument: str | None, option: str) -> str | None:
-    """A date or a time, of this machine's zone unless it names one, as RFC 3339."""
+    """A date or a time, of this machine's zone unless it names one, as RFC 3339.
+
+    In UTC: old offsets of many zones have seconds, which RFC 3339 has no way to say.
+    """
     if argument is None:
         return None
     try:
-        return datetime.fromisoformat(argument).astimezone().isoformat()
+        return datetime.fromisoformat(argument).astimezone(UTC).isoformat()
     except (ValueError, OverflowError) as exc:
         raise typer.BadParameter(
             "give a date or a time, such as 2026-01-31 or 2026-01-31T08:00:00+08:00",

@@ -62,6 +62,9 @@ async def test_a_server_of_one_model_is_asked_as_tei_is() -> None:
         ),
         (200, b'"text"', "malformed"),
         (200, b"null", "malformed"),
+        (200, b'[{"index": 0, "score": 1' + b"0" * 400 + b"}]", "malformed"),
+        (200, b'[{"index": Infinity, "score": 1}]', "malformed"),
+        (200, b"[" * 100_000, "malformed"),
     ],
 )
 async def test_what_goes_wrong_has_a_name(status: int, body: bytes, outcome: str) -> None:
@@ -76,6 +79,14 @@ async def test_a_refusal_names_the_settings_and_no_key() -> None:
     with pytest.raises(PermanentError, match="RERANK_API_KEY") as failure:
         await reranker.rerank("q", TEXTS)
     assert "k3y" not in str(failure.value)
+
+
+async def test_a_key_that_no_header_carries_is_named_and_not_shown() -> None:
+    client = httpx.AsyncClient(transport=httpx.MockTransport(lambda _: httpx.Response(200)))
+    reranker = GuardedReranker(HttpReranker(client, "http://rerank", "judge", "密钥"))
+    with pytest.raises(PermanentError, match="RERANK_API_KEY") as failure:
+        await reranker.rerank("q", TEXTS)
+    assert "密" not in str(failure.value)
 
 
 class Slow:

@@ -3,11 +3,13 @@
 from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from libs.kernel import PermanentError, TransientError
 from libs.retrieval import Query, RetrievalPolicy, Retriever, channels
+from libs.storage.ports import Vector
 from libs.storage.sql.document_filter import DocumentFilter
 from tests.library import Library, sqlite
 
@@ -194,3 +196,49 @@ async def test_without_the_rerank_model_the_fused_order_stands(
     assert result.explanation is not None
     assert result.explanation.rerank is not None
     assert (result.explanation.rerank.reranked, result.explanation.rerank.error) == (0, str(error))
+
+
+async def test_reasons_add_up_in_a_list_longer_than_the_usual_candidates(library: Library) -> None:
+    lines = "\n".join(f"Parcels number {i} are delivered within {i} days." for i in range(40))
+    await library.add("many", lines)
+    query = Query("t", "parcels delivered number 39 within 7 days", limit=40, explain=True)
+    result = await retriever(library, candidates=10).find(query)
+    assert result.explanation is not None
+    assert len(result.hits) > 10
+    for hit in result.hits:
+        adds = result.explanation.hits[hit.chunk_id].adds
+        assert sum(adds.values()) == pytest.approx(hit.scores.fused)
+
+
+async def test_the_gate_says_the_same_however_few_hits_are_shown(library: Library) -> None:
+    for i in range(4):
+        await library.add(f"copy{i}", PARCEL)
+    await library.add("letters", LETTERS)
+    text = "parcels delivered within three working days, and letters?"
+    find = retriever(library, candidates=20, vector_floor=0.1).find
+    gates = []
+    for limit in (1, 2, 10):
+        why = (await find(Query("t", text, limit=limit, explain=True))).explanation
+        assert why is not None
+        gates.append((why.gate.passed, why.gate.coverage, why.gate.nearest))
+    assert len(set(gates)) == 1
+
+
+async def test_an_index_is_never_asked_for_more_rows_than_it_gives(
+    library: Library, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(channels, "PUSHED_DOCUMENTS", 0)
+    monkeypatch.setattr(channels, "MAX_ROWS", 50)
+    await crowd(library, 10)
+    asked: list[int] = []
+    search = library.vectors.search
+
+    async def counted(name: str, tenant: str, query: Vector, limit: int, **more: Any) -> Any:
+        asked.append(limit)
+        return await search(name, tenant, query, limit, **more)
+
+    monkeypatch.setattr(library.vectors, "search", counted)
+    query = Query("t", "parcels delivered", 4, filters=DocumentFilter(tags=["slow"]))
+    result = await retriever(library, candidates=4, vector_floor=0.1).find(query)
+    assert [hit.document_id for hit in result.hits] == ["wanted"]
+    assert max(asked) <= 50

@@ -1,6 +1,7 @@
 """`sluice search`: what is asked, and what is shown of the reasons."""
 
 import json
+import time
 from typing import Any
 
 import pytest
@@ -55,6 +56,19 @@ def test_options_become_filters(platform: type[ScriptedPlatform]) -> None:
     assert (filters["tags"], filters["document_ids"]) == (["hr", "2026"], ["d1"])
     assert filters["created_after"].endswith(("+08:00", "+00:00"))
     assert (asked["domains"], asked["neighbours"], asked["explain"]) == (["law"], 2, True)
+
+
+def test_a_date_from_before_time_zones_is_sent_without_seconds_of_an_offset(
+    platform: type[ScriptedPlatform], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    platform.answers = {"POST /v1/search": (200, b'{"hits": []}')}
+    with monkeypatch.context() as zone:
+        zone.setenv("TZ", "Asia/Shanghai")  # 8:05:43 before 1901
+        time.tzset()
+        CliRunner().invoke(app, ["search", "x", "--after", "1900-01-01"])
+    time.tzset()
+    filters = json.loads(platform.bodies[0])["filters"]
+    assert filters["created_after"] == "1899-12-31T15:54:17+00:00"
 
 
 def test_what_is_no_time_is_refused_with_an_example(platform: type[ScriptedPlatform]) -> None:

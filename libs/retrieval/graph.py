@@ -15,6 +15,7 @@ from libs.storage.sql import Database, graph
 from libs.storage.sql.graph import StoredFact
 
 MAX_FACTS: Final = 64  # looked at in each step
+MAX_NAMES: Final = 64  # of a question, that are looked for
 MAX_NEIGHBOURS: Final = 12  # names that the second step starts from
 _MET, _ALL_NAMES, _SECOND_STEP = 0.6, 0.3, 0.5
 _OTHER_VERB = 0.5  # share that is left of a rule which says something else than is asked
@@ -51,7 +52,7 @@ async def search(
         return []
     async with db.reading() as sql:
         first = await graph.facts_about(
-            sql, tenant, sorted(asked.names), domains=domains, limit=MAX_FACTS
+            sql, tenant, sorted(asked.names)[:MAX_NAMES], domains=domains, limit=MAX_FACTS
         )
         scored = [(fact, score) for fact in first if (score := score_of(fact, asked)) > 0]
         second = second_step(asked, scored)

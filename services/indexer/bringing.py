@@ -97,7 +97,7 @@ class Bringing:
             sets = await active_index.read_sets(sql, lock=True)
             if sets.building != self.building:
                 return False
-            row = await documents.find(sql, *of)
+            row = await documents.find(sql, *of, lock=True)
             if row is not None and row["active_generation"] == generation:
                 await index_builds.mark(sql, self.building.build_id, document_id, generation)
                 await alike.put(sql, *of, generation, likeness)  # older versions made none

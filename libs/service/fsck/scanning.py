@@ -99,13 +99,14 @@ async def _in_pages(
 async def _strangers(stores: Stores, tenant: str | None) -> AsyncIterator[list[Owner]]:
     """Owners of stored things that have no row, more than once where they have much."""
     async for found in _stored(stores, tenant):
-        async with stores.db.reading() as sql:
-            for name in sorted({name for name, _ in found}):
-                ids = sorted(document_id for owner, document_id in found if owner == name)
-                for at in range(0, len(ids), PAGE):
-                    some = ids[at : at + PAGE]
+        for name in sorted({name for name, _ in found}):
+            ids = sorted(document_id for owner, document_id in found if owner == name)
+            for at in range(0, len(ids), PAGE):
+                some = ids[at : at + PAGE]
+                # Closed before they are looked at, which takes calls of stores, and pauses.
+                async with stores.db.reading() as sql:
                     known = await pages.documents_by_id(sql, name, some)
-                    yield [(name, unknown) for unknown in some if unknown not in known]
+                yield [(name, unknown) for unknown in some if unknown not in known]
 
 
 async def _stored(stores: Stores, tenant: str | None) -> AsyncIterator[set[Owner]]:

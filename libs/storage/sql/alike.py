@@ -5,18 +5,26 @@ one document leaves nothing that could hide another.
 """
 
 from collections import Counter, defaultdict
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
+from typing import Any
 
-from sqlalchemy import ColumnElement, RowMapping, Select, and_, delete, insert, select
+from sqlalchemy import ColumnElement, RowMapping, Select, and_, delete, insert, select, union_all
 
-from libs.documents.likeness import NEAR, Likeness, similarity
+from libs.documents.likeness import KEYS, NEAR, Likeness, similarity
 from libs.storage.sql.tables import document_likeness, document_likeness_keys, documents
 from libs.storage.sql.work import UnitOfWork
 
 # A text that very many share keys with (a form that is filled in) names the likeliest of them.
 _CANDIDATES = 40
 _NAMED = 20
+_AT_ONCE = 100  # queries in one statement
+_SKETCHED = (
+    documents.c.id,
+    documents.c.name,
+    document_likeness.c.text_sha256,
+    document_likeness.c.sketch,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,29 +77,52 @@ async def alike(sql: UnitOfWork, tenant: str, ids: Collection[str]) -> dict[str,
 
 
 async def _same(sql: UnitOfWork, tenant: str, own: dict[str, RowMapping]) -> dict[str, list[str]]:
-    hashes = {row["text_sha256"] for row in own.values()}
     found: dict[str, list[str]] = defaultdict(list)
-    equal = document_likeness.c.text_sha256.in_(hashes)
-    for row in await sql.rows(_shown(tenant).where(equal).order_by(documents.c.id)):
+    columns = documents.c.id, document_likeness.c.text_sha256
+    for row in await _of_each(
+        sql,
+        [
+            _shown(tenant, *columns)
+            .where(document_likeness.c.text_sha256 == text_sha256)
+            .order_by(documents.c.id)
+            .limit(_NAMED + 1)  # itself among them
+            for text_sha256 in sorted({row["text_sha256"] for row in own.values()})
+        ],
+    ):
         found[row["text_sha256"]].append(row["id"])
     return {
-        id_: [other for other in found[row["text_sha256"]] if other != id_][:_NAMED]
+        id_: [other for other in sorted(found[row["text_sha256"]]) if other != id_][:_NAMED]
         for id_, row in own.items()
     }
 
 
-async def _near(sql: UnitOfWork, tenant: str, own: dict[str, RowMapping]) -> dict[str, list[Near]]:
+async def _of_each(sql: UnitOfWork, queries: Sequence[Select[Any]]) -> list[RowMapping]:
+    """The rows of them all, each with a limit of its own: none crowds out another's."""
+    found: list[RowMapping] = []
+    for at in range(0, len(queries), _AT_ONCE):
+        some = [select(query.subquery()) for query in queries[at : at + _AT_ONCE]]
+        found += await sql.rows(union_all(*some))
+    return found
+
+
+def _sharing_a_key(tenant: str, row: RowMapping) -> Select[Any]:
+    """Documents with a key of this one's and another text: those of the same are named as such."""
     mine, other = document_likeness_keys.alias("mine"), document_likeness_keys.alias("other")
-    pairs = await sql.rows(
+    return (
         select(mine.c.document_id.label("id"), other.c.document_id.label("candidate"))
         .join(other, and_(other.c.tenant == mine.c.tenant, other.c.key == mine.c.key))
+        .join(document_likeness, document_likeness.c.document_id == other.c.document_id)
         .where(
             mine.c.tenant == tenant,
-            mine.c.document_id.in_(list(own)),
-            other.c.document_id != mine.c.document_id,
+            mine.c.document_id == row["id"],
+            document_likeness.c.text_sha256 != row["text_sha256"],
         )
-        .limit(_CANDIDATES * 8 * len(own))
+        .limit(_CANDIDATES * KEYS)
     )
+
+
+async def _near(sql: UnitOfWork, tenant: str, own: dict[str, RowMapping]) -> dict[str, list[Near]]:
+    pairs = await _of_each(sql, [_sharing_a_key(tenant, row) for row in own.values()])
     shared: dict[str, Counter[str]] = defaultdict(Counter)
     for pair in pairs:
         shared[pair["id"]][pair["candidate"]] += 1
@@ -112,24 +143,19 @@ def _nearest(row: RowMapping, candidates: list[str], rows: dict[str, RowMapping]
         Near(other["id"], other["name"], round(share, 2))
         for id_ in candidates
         if (other := rows.get(id_)) is not None
-        and other["text_sha256"] != row["text_sha256"]
         and (share := similarity(row["sketch"], other["sketch"])) >= NEAR
     ]
     return sorted(found, key=lambda near: (-near.similarity, near.document_id))[:_NAMED]
 
 
-def _shown(tenant: str) -> Select[tuple[object, ...]]:
+def _shown(tenant: str, *columns: ColumnElement[Any]) -> Select[Any]:
     """What is known of documents as search shows them now."""
     return (
-        select(
-            documents.c.id,
-            documents.c.name,
-            document_likeness.c.text_sha256,
-            document_likeness.c.sketch,
-        )
+        select(*(columns or _SKETCHED))
         .join(document_likeness, document_likeness.c.document_id == documents.c.id)
         .where(
             documents.c.tenant == tenant,
+            document_likeness.c.tenant == tenant,  # what its index begins with
             documents.c.active_generation == document_likeness.c.generation,
         )
     )

@@ -39,12 +39,14 @@ async def begin(sql: UnitOfWork, tenant: str, document_id: str, generation: int)
 
 async def drop(sql: UnitOfWork, tenant: str, document_id: str) -> None:
     """Forget a document: its facts, and that there is anything to do."""
-    await graph.delete_document(sql, tenant, document_id)
+    # The row that writers of facts compare and set goes first: one that was faster has committed
+    # its facts by then, and they go, too.
     await sql.execute(
         delete(enrichments).where(
             enrichments.c.tenant == tenant, enrichments.c.document_id == document_id
         )
     )
+    await graph.delete_document(sql, tenant, document_id)
 
 
 async def find(sql: UnitOfWork, tenant: str, document_id: str) -> RowMapping | None:

@@ -112,3 +112,9 @@ async def test_a_chunk_that_the_other_channels_miss_is_added(world: World) -> No
     hits = await search("t", "Who approves a reimbursement of 95,000 yuan?")
     (added,) = [hit for hit in hits if hit.document_id == "late"]
     assert (added.scores.vector, added.scores.keyword, added.scores.graph) == (None, None, 1.0)
+
+
+async def test_a_question_of_very_many_names_is_answered(world: World) -> None:
+    forms = " ".join(f"Form A{n}" for n in range(600))
+    question = f"Who approves a reimbursement of 35,000 yuan? {forms}"
+    assert list(await world.lifted(question)) == ["d.1.c0"]

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from sqlalchemy import select
+from sqlalchemy import Delete, Executable, select
 
 from libs.contracts import DocumentDeleted, DocumentIndexed
 from libs.eventbus.subscriptions import Failure
@@ -151,6 +151,22 @@ async def test_a_deletion_leaves_nothing(world: World) -> None:
         await documents.tombstone(sql, "t", "d")
     await delete(DocumentDeleted("t", "d"), world.deps)
     assert (await world.generations(), await world.progress()) == ({}, None)
+
+
+async def test_what_writers_of_facts_compare_is_dropped_before_the_facts(world: World) -> None:
+    dropped: list[str] = []
+    async with world.library.db.work() as sql:
+        execute = sql.execute
+
+        async def told(statement: Executable, *args: Any) -> Any:
+            assert isinstance(statement, Delete)
+            dropped.append(str(statement.table.description))
+            return await execute(statement, *args)
+
+        sql.execute = told  # type: ignore[method-assign]
+        await enrichments.drop(sql, "t", "d")
+    assert dropped[0] == "enrichments"
+    assert len(dropped) == 1 + len(graph.TABLES)
 
 
 async def test_a_new_generation_drops_the_graph_of_the_old_one(world: World) -> None:

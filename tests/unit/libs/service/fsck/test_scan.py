@@ -2,10 +2,12 @@
 
 from collections.abc import Sequence
 
-from sqlalchemy import delete
+from sqlalchemy import AsyncAdaptedQueuePool, delete
 
 from libs.kernel import new_id
 from libs.service.fsck import Finding, Kind
+from libs.service.fsck.examining import Examined, Examiner
+from libs.service.fsck.scanning import scan
 from libs.storage.sql import index_builds
 from libs.storage.sql.active_index import ActiveIndex
 from libs.storage.sql.tables import chunks, documents
@@ -247,3 +249,21 @@ async def test_a_set_that_is_over_and_still_there_is_found(platform: Platform) -
 async def test_facts_alone_of_a_vanished_document_are_found(platform: Platform) -> None:
     await platform.facts("gone", 1)
     assert brief(await platform.findings()) == {(Kind.LEFTOVER_DOCUMENT, "gone", None, "graph")}
+
+
+async def test_no_transaction_is_open_while_strangers_are_looked_at(platform: Platform) -> None:
+    await platform.facts("gone", 1)
+    pool = platform.library.db.engine.pool
+    assert isinstance(pool, AsyncAdaptedQueuePool)
+    connections = pool.checkedout
+    in_use: list[int] = []
+
+    class Watched(Examiner):
+        async def examine(self, tenant: str, document_id: str) -> Examined:
+            in_use.append(connections())
+            return await super().examine(tenant, document_id)
+
+    examiner = Watched(platform.stores, grace_s=0.0, settle_s=0.0, upload_grace_s=0.0)
+    seen = [one async for one in scan(platform.stores, examiner, platform.tally)]
+    assert [finding.document_id for one in seen for finding in one.findings] == ["gone"]
+    assert in_use == [0]

@@ -4,7 +4,7 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
-from sqlalchemy import select
+from sqlalchemy import Executable, RowMapping, select
 
 from libs.documents.likeness import likeness_of
 from libs.storage.sql import alike, documents
@@ -89,3 +89,31 @@ async def test_a_form_that_hundreds_have_filled_in_names_the_twenty_nearest(
     assert len(found.near) == 20
     shares = [near.similarity for near in found.near]
     assert shares == sorted(shares, reverse=True)
+
+
+async def test_many_of_the_same_text_hide_none_that_is_near(library: Library) -> None:
+    for n in range(45):
+        await add(library, f"same{n:02}", TEXT)
+    await add(library, "near", NEAR)
+    found = (await marks(library, "same00"))["same00"]
+    assert found.same_text_as == tuple(f"same{n:02}" for n in range(1, 21))
+    assert [near.document_id for near in found.near] == ["near"]
+
+
+async def test_few_rows_are_read_of_texts_that_many_share(library: Library) -> None:
+    for n in range(60):
+        await add(library, f"same{n:02}", TEXT)
+    read = 0
+
+    async with library.db.reading() as sql:
+        rows = sql.rows
+
+        async def counted(statement: Executable) -> list[RowMapping]:
+            nonlocal read
+            found = await rows(statement)
+            read += len(found)
+            return found
+
+        sql.rows = counted  # type: ignore[method-assign]
+        await alike.alike(sql, "t", ["same00"])
+    assert read <= 1 + 21

@@ -71,7 +71,10 @@ _CLAUSE_END: Final = re.compile(
 _HARD_END: Final = ("；", ";", "\n")
 _BY: Final = re.compile(r"[经由]|\bby\b|\brequires?\b|\bneeds?\b|\bfrom\b", re.IGNORECASE)
 _DENIED: Final = re.compile(
-    r"(?:无需|无须|不需|不必|毋须|免)[^，,；;。]{0,14}$|\b(?:not|without|no)\b[^,;.]{0,24}$", re.I
+    r"(?:无需|无须|不需|不必|毋须|免|不向)[^，,；;。]{0,14}$|"
+    r"(?:(?:不(?:得|能|可|予|再|会|直接)?|[未没]|没有|拒绝)|\bnon-?)$|"
+    r"(?:\b(?:not|cannot|never|without|no)|n['’]t)\b[^,;.]{0,24}$",
+    re.I,
 )
 _WHO: Final = (Kind.ROLE, Kind.DEPARTMENT, Kind.ORGANISATION)
 _QUALIFIES_BEFORE: Final = re.compile(r"(?:的|[’']s?)?[ ]?(?:the[ ])?", re.IGNORECASE)

@@ -57,6 +57,30 @@ def test_what_is_denied_is_no_approval(text: str) -> None:
 
 
 @pytest.mark.parametrize(
+    "text",
+    [
+        "总经理不审批报销。",
+        "总经理不同意采购。",
+        "总经理不予批准报销。",
+        "财务部不负责采购。",
+        "报销办法不适用于子公司。",
+        "报销办法不再适用于子公司。",
+        "财务经理不向总经理汇报。",
+        "The CFO doesn't approve reimbursements.",
+        "The CFO cannot approve reimbursements.",
+        "The reimbursement form doesn't apply to subsidiaries.",
+    ],
+)
+def test_what_is_denied_is_no_relation(text: str) -> None:
+    assert extract(text).relations == []
+
+
+def test_without_an_approval_is_a_condition_of_something_else() -> None:
+    [(about, who, _)] = approvals("未经财务总监批准的报销不予支付。")
+    assert ("activity:reimbursement" in about, who) == (True, DIRECTOR)
+
+
+@pytest.mark.parametrize(
     ("text", "expected"),
     [
         ("采购经理向财务总监汇报工作。", (Verb.REPORTS_TO, "role:采购经理", DIRECTOR)),

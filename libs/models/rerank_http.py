@@ -60,7 +60,7 @@ class HttpReranker:
         }
 
     def _scores(self, answer: Any, count: int) -> list[float]:
-        """Raises: ValueError, LookupError, TypeError or OverflowError: not the protocol's answer."""
+        """Raises: ValueError, LookupError, TypeError, OverflowError: not the protocol's."""
         results = answer["results"] if isinstance(answer, Mapping) else answer
         field = "relevance_score" if isinstance(answer, Mapping) else "score"
         scores = {int(each["index"]): float(each[field]) for each in results}

@@ -36,23 +36,32 @@ class _Print:
         return common >= share * len(self.shingles | other.shingles)
 
 
-def below_others(hits: Sequence[Hit], count: int, share: float) -> list[Hit]:
+def below_others(
+    hits: Sequence[Hit], count: int, share: float, usual: int | None = None
+) -> list[Hit]:
     """The hits with near-copies of better ones moved to the end, marked with what they copy.
 
     Args:
         count: How many different hits are wanted: what follows the last of them stays as it is.
         share: Of the pieces of two texts that must be in both (Jaccard); above 1 nothing is a copy.
+        usual: Hits that a list of any length has: their copies stay above what follows them, so
+            that a longer list begins with the shorter one.
     """
     kept: list[tuple[Hit, _Print]] = []
+    above: list[Hit] = []
+    different: list[Hit] = []
     copies: list[Hit] = []
     at = 0
-    for at, hit in enumerate(hits, start=1):  # noqa: B007  (where it stopped is used)
+    for at, hit in enumerate(hits, start=1):
+        if at - 1 == usual:
+            above, different, copies = [*different, *copies], [], []
         printed = _Print(hit.text)
         same = next((other for other, p in kept if p.is_like(printed, share)), None)
         if same is not None:
             copies.append(replace(hit, duplicate_of=same.chunk_id))
         else:
             kept.append((hit, printed))
+            different.append(hit)
         if len(kept) == count:
             break
-    return [*(hit for hit, _ in kept), *hits[at:], *copies]
+    return [*above, *different, *hits[at:], *copies]

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from itertools import takewhile
 
 from libs.kernel import PermanentError, TransientError
 from libs.models.ports import Reranker
@@ -36,10 +37,10 @@ async def rank(
     Args:
         wanted: How many different hits are to lead the list.
     """
-    fused = _fused(found, policy)
+    fused, usual = _fused(found, policy)
     # The gate reads its hits from a list of any length: those must be different ones, too.
     leading = max(wanted, policy.cover_with, policy.rerank_top if reranker else 0)
-    distinct = below_others(fused, leading, policy.same_text)
+    distinct = below_others(fused, leading, policy.same_text, usual)
     if reranker is None or not distinct:
         return Ranking(distinct, fused)
     with found.trace.timings.of("rerank"):
@@ -47,21 +48,25 @@ async def rank(
     return Ranking(hits, fused, done)
 
 
-def _fused(found: Found, policy: RetrievalPolicy) -> list[Hit]:
-    """More candidates than usual stand below the usual ones, so that a longer list begins alike."""
-    usual = found.best(policy.candidates)
-    pairs = fuse(usual.vector, usual.keyword, policy, usual.graph)
+def _fused(found: Found, policy: RetrievalPolicy) -> tuple[list[Hit], int]:
+    """The hits, and how many of them are the usual ones.
+
+    More candidates than usual stand below those, so that a longer list begins alike.
+    """
+    best = found.best(policy.candidates)
+    pairs = fuse(best.vector, best.keyword, policy, best.graph)
+    usual = len(pairs)
     if max(map(len, (found.vector, found.keyword, found.graph))) > policy.candidates:
         known = {chunk_id for chunk_id, _ in pairs}
         more = fuse(found.vector, found.keyword, policy, found.graph)
         pairs += [pair for pair in more if pair[0] not in known]
-    return [_hit(found, chunk_id, scores) for chunk_id, scores in pairs]
+    return [_hit(found, chunk_id, scores) for chunk_id, scores in pairs], usual
 
 
 async def _reranked(
     query: str, hits: Sequence[Hit], top: int, reranker: Reranker
 ) -> tuple[list[Hit], Rerank]:
-    first = [hit for hit in hits[:top] if hit.duplicate_of is None]
+    first = list(takewhile(lambda hit: hit.duplicate_of is None, hits[:top]))
     try:
         scores = await reranker.rerank(query, [in_context(hit) for hit in first])
     except (TransientError, PermanentError) as exc:

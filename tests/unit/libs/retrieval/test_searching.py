@@ -106,6 +106,22 @@ async def test_a_longer_list_begins_with_the_shorter_one_and_is_full(library: Li
     assert len(full) == 40
 
 
+@pytest.mark.parametrize("reranker", [None, ScriptedReranker()])
+async def test_copies_do_not_change_how_a_longer_list_begins(
+    library: Library, reranker: ScriptedReranker | None
+) -> None:
+    for i in range(3):
+        await library.add(f"copy{i}", PARCEL)
+    for i in range(20):
+        await library.add(f"d{i}", f"Parcels number {i} are delivered within {i} days.")
+    search = retriever(library, reranker=reranker, candidates=6, vector_floor=0.1).search
+    full = await search("t", "parcels delivered within three working days", limit=20)
+    assert len({hit.chunk_id for hit in full}) == 20
+    for limit in range(1, 20):
+        hits = await search("t", "parcels delivered within three working days", limit=limit)
+        assert [hit.chunk_id for hit in hits] == [hit.chunk_id for hit in full[:limit]]
+
+
 async def test_neighbours_are_the_chunks_beside_a_hit_in_its_document(library: Library) -> None:
     text = f"First.\nSecond.\n{PARCEL}\n\nAfter a blank line.\nLast."
     await library.add("doc", text)

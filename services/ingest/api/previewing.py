@@ -66,11 +66,14 @@ async def preview(
 
 
 def beginning(document: ParsedDocument, max_chars: int) -> ParsedDocument:
-    """The document's first `max_chars` characters, up to the end of a block where there is one."""
+    """The document's first `max_chars` characters, up to the end of a block where there is one.
+
+    A block that would leave less than half of them, such as a large table, is cut.
+    """
     if len(document.text) <= max_chars:
         return document
-    end = max((b.end for b in document.blocks if b.end <= max_chars), default=max_chars)
-    blocks = [b for b in document.blocks if b.end <= end]
-    if not blocks:  # the first block is longer
-        blocks = [replace(document.blocks[0], end=max_chars)] if document.blocks else []
+    end = max((b.end for b in document.blocks if b.end <= max_chars), default=0)
+    if end < max_chars // 2:
+        end = max_chars
+    blocks = [replace(b, end=min(b.end, end)) for b in document.blocks if b.start < end]
     return replace(document, text=document.text[:end], blocks=blocks)

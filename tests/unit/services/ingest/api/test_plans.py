@@ -159,6 +159,13 @@ def test_a_beginning_ends_where_a_block_does_if_it_can() -> None:
     assert beginning(document, 5).blocks == [replace(document.blocks[0], end=5)]
 
 
+def test_a_beginning_is_more_than_the_heading_above_a_large_block() -> None:
+    document = parsed("# Rates\n\n" + "word " * 1_000)
+    seen = beginning(document, 500)
+    assert seen.text == document.text[:500]
+    assert [(block.start, block.end) for block in seen.blocks] == [(0, 7), (9, 500)]
+
+
 async def test_a_preview_asks_the_embedder_when_the_plan_does(world: World) -> None:
     document_id = await upload(world, parsed())
     seen = await preview(world, document_id, {"strategies": ["structure", "semantic"]})

@@ -11,6 +11,7 @@ _HEADING = re.compile(
     r"[ ]{0,8}(?P<closing>(?:=[ ]?){0,6})[ ]{0,8}$",
     re.MULTILINE,
 )
+_INDENTATION = 8
 _FEWEST = 2  # one line alone may be anything
 
 
@@ -38,8 +39,10 @@ def wiki_title(line: str) -> str | None:
 
 def _matches(text: str, block: Block) -> Iterator["re.Match[str]"]:
     if "=" in text[block.start : block.end]:
-        line = text.rfind("\n", 0, block.start) + 1  # a block begins behind its indentation
-        yield from filter(_is_heading, _HEADING.finditer(text, line, block.end))
+        begin = block.start  # of the line: a block begins behind its indentation
+        while begin > max(0, block.start - _INDENTATION) and text[begin - 1] in " \t":
+            begin -= 1
+        yield from filter(_is_heading, _HEADING.finditer(text, begin, block.end))
 
 
 def _is_heading(match: "re.Match[str]") -> bool:

@@ -5,8 +5,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from libs.documents.markdown import heading_title, read_markdown
-from libs.documents.model import BlockKind
+from libs.documents.model import Block, BlockKind
 from libs.documents.plain import read_plain
+from libs.documents.wiki_headings import with_wiki_headings
 
 WIKI = "== Gameplay ==\nPlayers move units.\n=== Classes ===\nThere are five.\n== Plot ==\nA war."
 TOKENISED = " = Title = \n Words . \n = = Plot = = \n A war . \n"
@@ -60,3 +61,10 @@ def test_every_visible_character_is_in_one_block_in_order(source: str) -> None:
         assert block.start < block.end
         position = block.end
     assert text[position:].strip() == ""
+
+
+def test_blocks_of_one_line_stay_apart() -> None:
+    text = "== A = b\n== C = d"
+    spans = [(0, 4), (5, 8), (9, 13), (14, 17)]
+    blocks = [Block(BlockKind.PARAGRAPH, *span) for span in spans]
+    assert [(each.start, each.end) for each in with_wiki_headings(text, blocks)] == spans

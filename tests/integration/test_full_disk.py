@@ -137,6 +137,7 @@ async def test_stores_on_a_read_only_disk_name_it_and_write_when_it_is_writable_
     objects = DiskObjectStore(disk.folder / "objects")
     await objects.put("t/old", b"old")
     before = TantivyKeywords(disk.folder, writes=True)
+    await before.ensure(NAME)
     await before.upsert(NAME, rows("old", 20))
     await before.close()
     disk.make_read_only()

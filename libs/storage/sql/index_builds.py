@@ -87,7 +87,7 @@ async def cancel(sql: UnitOfWork) -> RowMapping:
 
     Raises: NotFoundError: there is none; ConflictError: the new set is the active one already.
     """
-    await active_index.read(sql, lock=True)
+    await active_index.find(sql, lock=True)
     row = await current(sql)
     if row is None:
         raise NotFoundError("no re-index is under way")

@@ -26,6 +26,12 @@ async def test_one_is_started_seen_and_ended(stage: Stage) -> None:
         assert (await client.post(PATH, json={})).status_code == 409
 
 
+async def test_before_there_is_any_index_there_is_none_to_cancel(stage: Stage) -> None:
+    async with await stage.admin() as client:
+        assert (await client.delete(PATH)).status_code == 404
+        assert (await client.get(PATH)).json()["state"] == "none"
+
+
 async def test_why_one_is_needed_is_said(stage: Stage) -> None:
     await read_or_make(stage.gateway.db, ActiveIndex("m", "v", "k"))
     worker = Worker("w", "indexer", "host", 1, 1)

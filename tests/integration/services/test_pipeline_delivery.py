@@ -158,7 +158,12 @@ async def test_events_of_documents_that_are_gone_hold_up_nobody(work: Pipeline) 
 
     async def nothing_waits() -> bool:
         report = await reader.read()
-        return not any(lag.waiting for lag in report.lags if lag.of.topic.startswith("documents."))
+        waiting = {lag.of.topic for lag in report.lags if lag.waiting}
+        # What is indexed is read for the graph, by a member that does not run here.
+        return not any(
+            topic.startswith("documents.") and not topic.startswith("documents.indexed")
+            for topic in waiting
+        )
 
     await until(nothing_waits, within_s=20)
     async with work.db.reading() as sql:

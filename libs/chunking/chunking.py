@@ -8,7 +8,7 @@ from libs.chunking.plan import ChunkPlan
 from libs.chunking.spans import Atom, Span
 from libs.chunking.structure import at_cuts, atoms_of, pack
 from libs.documents.model import BlockKind, Chunk, ParsedDocument
-from libs.documents.plain import strip_span
+from libs.documents.spans import strip_span
 from libs.kernel import chunk_id
 
 

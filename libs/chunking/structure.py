@@ -9,7 +9,7 @@ from libs.chunking.recursive import can_cut, split_lines, split_span
 from libs.chunking.spans import Atom, Span
 from libs.documents.markdown import heading_title
 from libs.documents.model import BlockKind, ParsedDocument
-from libs.documents.plain import strip_span
+from libs.documents.spans import strip_span
 
 MAX_TITLE_CHARS = 120
 MAX_HEADER_CHARS = 200

@@ -9,7 +9,7 @@ from markdown_it.token import Token
 
 from libs.documents.model import Block, BlockKind
 from libs.documents.normalise import normalise_text
-from libs.documents.plain import strip_span
+from libs.documents.spans import strip_span
 from libs.documents.wiki_headings import wiki_title, with_wiki_headings
 
 _CLOSING_MARKS = re.compile(r"\s+#+\s*$")

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from libs.documents.headings import heading_rank, promote_headings
 from libs.documents.model import Block, BlockKind
 from libs.documents.normalise import normalise_text
+from libs.documents.spans import strip_span
 from libs.documents.wiki_headings import with_wiki_headings
 
 _BLANK_LINES = re.compile(r"\n[ \t\u3000]*(?:\n[ \t\u3000]*)+")
@@ -39,13 +40,3 @@ def _cut_at_headings(text: str, start: int, end: int) -> Iterator[tuple[int, int
             yield from strip_span(text, begin, line.start())
             begin = line.start()
     yield from strip_span(text, begin, end)
-
-
-def strip_span(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:
-    """The span without white space at its ends; nothing when it is blank."""
-    while start < end and text[start].isspace():
-        start += 1
-    while end > start and text[end - 1].isspace():
-        end -= 1
-    if start < end:
-        yield start, end

@@ -5,6 +5,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from libs.documents.model import Block, BlockKind
+from libs.documents.spans import strip_span
 
 _HEADING = re.compile(
     r"^[ \t]{0,8}(?P<marks>=(?:[ ]?=){0,5})[ ]{0,8}(?P<title>[^\s=][^\n]{0,118}?)"
@@ -67,9 +68,5 @@ def _cut(text: str, block: Block, headings: Sequence["re.Match[str]"]) -> Iterat
 
 
 def _paragraph(text: str, block: Block, start: int, end: int) -> Iterator[Block]:
-    while start < end and text[start].isspace():
-        start += 1
-    while end > start and text[end - 1].isspace():
-        end -= 1
-    if start < end:
-        yield replace(block, start=start, end=end)
+    for begin, finish in strip_span(text, start, end):
+        yield replace(block, start=begin, end=finish)

@@ -5,7 +5,6 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from enum import Enum, IntEnum
 
-from libs.documents.analysis import analyse
 from libs.documents.model import Chunk
 from libs.storage.ports import IndexRow, Vector
 from libs.storage.sql.document_states import RUNNING, DocumentState
@@ -21,7 +20,14 @@ def searchable_text(chunk: Chunk) -> str:
 
 
 def to_row(
-    chunk: Chunk, vector: Vector, *, tenant: str, document_id: str, generation: int, domain: str
+    chunk: Chunk,
+    vector: Vector,
+    terms: Sequence[str],
+    *,
+    tenant: str,
+    document_id: str,
+    generation: int,
+    domain: str,
 ) -> IndexRow:
     return IndexRow(
         chunk_id=chunk.chunk_id,
@@ -30,7 +36,7 @@ def to_row(
         generation=generation,
         domain=domain,
         vector=vector,
-        terms=analyse(searchable_text(chunk)),
+        terms=terms,
     )
 
 

@@ -8,6 +8,7 @@ from enum import Enum
 from sqlalchemy import RowMapping
 
 from libs.contracts import DocumentChunked
+from libs.documents.analysis import analyse
 from libs.documents.model import Chunk
 from libs.kernel import PermanentError
 from libs.observability.metrics import EMBEDDED_PASSAGES, STAGE_SECONDS
@@ -98,18 +99,22 @@ async def write_batch(target: Target, deps: Deps, batch: Sequence[Chunk]) -> Non
         for model in {index.embedding_model for index in target.indexes}:
             vectors[model] = await deps.embedder_of(model).embed_passages(texts)
             EMBEDDED_PASSAGES.inc(len(batch))
+    terms = [analyse(text) for text in texts]
     writes = []
     for index in target.indexes:
         rows = [
             to_row(
                 chunk,
                 vector,
+                words,
                 tenant=target.tenant,
                 document_id=target.document_id,
                 generation=target.generation,
                 domain=target.domain,
             )
-            for chunk, vector in zip(batch, vectors[index.embedding_model], strict=True)
+            for chunk, vector, words in zip(
+                batch, vectors[index.embedding_model], terms, strict=True
+            )
         ]
         writes += [
             deps.vectors.upsert(index.vector_collection, rows),

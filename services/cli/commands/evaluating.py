@@ -165,7 +165,7 @@ def _drawn(questions: list[Question], limit: int, seed: int) -> list[Question]:
 
 def _unanswerable(folder: Path, limit: int, seed: int) -> list[Question]:
     return [
-        Question(one.id, one.text, "foreign", (), alternatives=False, answerable=False)
+        Question(one.id, one.text, gate.FOREIGN, (), alternatives=False, answerable=False)
         for one in _drawn(list(load_set(folder).questions), limit, seed)
     ]
 

@@ -1,11 +1,11 @@
 """How well answers rest on the right places, and what is declined."""
 
-import asyncio
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from services.cli.asking import ask, start_conversation
 from services.cli.client import Client, Json
+from services.cli.evaluation.each import ask_each
 from services.cli.evaluation.library import Library
 from services.cli.evaluation.matching import Matcher
 from services.cli.evaluation.sets import Question, QuestionSet
@@ -38,16 +38,14 @@ async def judge_answers(
     The whole of the tenant's library is searched, as it is for people. Raises: CliError.
     """
     matcher = Matcher(question_set.files)
-    patience, gate = Patience(), asyncio.Semaphore(PARALLEL)
+    patience = Patience()
 
     async def judge(question: Question) -> Answered:
-        async with gate:
-            conversation = await start_conversation(client, patience)
-            events = [event async for event in ask(client, conversation, question.text, patience)]
-        asked()
+        conversation = await start_conversation(client, patience)
+        events = [event async for event in ask(client, conversation, question.text, patience)]
         return _judged(question, *events[-1], library, matcher)
 
-    return list(await asyncio.gather(*map(judge, questions)))
+    return await ask_each(questions, judge, asked, parallel=PARALLEL)
 
 
 def _judged(

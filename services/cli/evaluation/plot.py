@@ -6,6 +6,7 @@ from html import escape
 from services.cli.evaluation.metrics import Estimate
 
 _COLOURS = ("#1f5fbf", "#7aa6e0", "#c9a227")
+_TICKS = (0.0, 0.25, 0.5, 0.75, 1.0)
 _BAR, _GAP, _HEIGHT, _LEFT, _TOP, _BELOW = 26, 22, 220, 44, 40, 40
 
 
@@ -14,13 +15,7 @@ def bars(title: str, groups: Mapping[str, Mapping[str, Estimate]]) -> str:
     series = list(dict.fromkeys(name for group in groups.values() for name in group))
     width_of_group = _BAR * len(series) + _GAP
     width = max(_LEFT + width_of_group * len(groups) + _GAP, 360)
-    parts = [
-        f'<svg xmlns="http://www.w3.org/2000/svg" width="{width}" '
-        f'height="{_HEIGHT + _TOP + _BELOW}" font-family="sans-serif" font-size="11">',
-        f'<text x="{_LEFT}" y="14" font-size="13">{escape(title)}</text>',
-        *_axis(width),
-        *_legend(series),
-    ]
+    parts = _frame(title, width, width, series)
     for number, (name, group) in enumerate(groups.items()):
         x = _LEFT + _GAP / 2 + number * width_of_group
         middle = x + _BAR * len(series) / 2
@@ -34,15 +29,9 @@ def bars(title: str, groups: Mapping[str, Mapping[str, Estimate]]) -> str:
 def curves(title: str, below: str, lines: Mapping[str, Sequence[tuple[float, float]]]) -> str:
     """A line per series through its (x, y) points; both axes are 0 to 1."""
     side = _HEIGHT
-    parts = [
-        f'<svg xmlns="http://www.w3.org/2000/svg" width="{_LEFT + side + _GAP}" '
-        f'height="{_HEIGHT + _TOP + _BELOW}" font-family="sans-serif" font-size="11">',
-        f'<text x="{_LEFT}" y="14" font-size="13">{escape(title)}</text>',
-        *_axis(_LEFT + side),
-        *_legend(list(lines)),
-        _text(_LEFT + side / 2, _TOP + _HEIGHT + 30, below),
-    ]
-    for tick in (0.0, 0.25, 0.5, 0.75, 1.0):
+    parts = _frame(title, _LEFT + side + _GAP, _LEFT + side, list(lines))
+    parts.append(_text(_LEFT + side / 2, _TOP + _HEIGHT + 30, below))
+    for tick in _TICKS:
         parts.append(_text(_LEFT + side * tick, _TOP + _HEIGHT + 16, f"{tick:.2f}"))
     for place, points in enumerate(lines.values()):
         path = " ".join(f"{round(_LEFT + side * x, 1)},{_y(y)}" for x, y in sorted(points))
@@ -51,9 +40,20 @@ def curves(title: str, below: str, lines: Mapping[str, Sequence[tuple[float, flo
     return "\n".join([*parts, "</svg>\n"])
 
 
+def _frame(title: str, width: int, axis: int, series: Sequence[str]) -> list[str]:
+    """The picture's beginning; the axis' lines end at `axis`."""
+    return [
+        f'<svg xmlns="http://www.w3.org/2000/svg" width="{width}" '
+        f'height="{_HEIGHT + _TOP + _BELOW}" font-family="sans-serif" font-size="11">',
+        f'<text x="{_LEFT}" y="14" font-size="13">{escape(title)}</text>',
+        *_axis(axis),
+        *_legend(series),
+    ]
+
+
 def _axis(width: int) -> list[str]:
     lines = []
-    for tick in (0.0, 0.25, 0.5, 0.75, 1.0):
+    for tick in _TICKS:
         y = _y(tick)
         lines.append(f'<line x1="{_LEFT}" y1="{y}" x2="{width}" y2="{y}" stroke="#ddd"/>')
         lines.append(_text(_LEFT - 16, y + 4, f"{tick:.2f}"))

@@ -4,7 +4,6 @@ The gate's figure is asked for, not an answer, so a set of a thousand questions 
 threshold is chosen on one half of the questions and judged on the other.
 """
 
-import asyncio
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -13,9 +12,9 @@ from hashlib import sha256
 import numpy as np
 
 from services.cli.client import Client
+from services.cli.evaluation.each import ask_each
 from services.cli.evaluation.library import Library
 from services.cli.evaluation.metrics import Estimate, estimate
-from services.cli.evaluation.retrieval import PARALLEL
 from services.cli.evaluation.sets import Question
 from services.cli.patience import Patience
 
@@ -46,7 +45,7 @@ async def weigh(
     client: Client, library: Library, questions: Sequence[Question], asked: Callable[[], None]
 ) -> list[Weighed]:
     """Ask the gate about each question, within the set's own documents. Raises: CliError."""
-    patience, gate = Patience(), asyncio.Semaphore(PARALLEL)
+    patience = Patience()
 
     async def one(question: Question) -> Weighed:
         body = {
@@ -55,14 +54,12 @@ async def weigh(
             "domains": [library.domain],
             "explain": True,
         }
-        async with gate:
-            found = await patience.through(partial(client.post, "/v1/search", body))
-        asked()
+        found = await patience.through(partial(client.post, "/v1/search", body))
         verdict = found["explanation"]["gate"]
         certainty = verdict["coverage"] + verdict["nearest"]
         return Weighed(question.id, _kind(question), certainty, not verdict["passed"])
 
-    return list(await asyncio.gather(*map(one, questions)))
+    return await ask_each(questions, one, asked)
 
 
 def _kind(question: Question) -> str:

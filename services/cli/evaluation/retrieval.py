@@ -1,11 +1,11 @@
 """How well search finds what answers a set's questions, fused and per channel."""
 
-import asyncio
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 
 from services.cli.client import Client, Json
+from services.cli.evaluation.each import ask_each
 from services.cli.evaluation.library import Library
 from services.cli.evaluation.matching import Matcher
 from services.cli.evaluation.metrics import ndcg_at, recall_at, reciprocal_rank
@@ -15,7 +15,6 @@ from services.cli.patience import Patience
 CHANNELS = ("fused", "vector", "keyword")
 METRICS = ("recall@5", "recall@10", "mrr@10", "ndcg@10")
 CANDIDATES = 100  # as many as search gives: both channels' hits are among them
-PARALLEL = 4
 
 # Values by channel and metric.
 Values = Mapping[str, Mapping[str, float]]
@@ -42,17 +41,15 @@ async def judge_retrieval(
     CliError.
     """
     matcher = Matcher(question_set.files)
-    patience, gate = Patience(), asyncio.Semaphore(PARALLEL)
+    patience = Patience()
 
     async def judge(question: Question) -> Judged:
         body = {"query": question.text, "top_k": CANDIDATES, "domains": [library.domain]}
-        async with gate:
-            found = await patience.through(partial(client.post, "/v1/search", body))
-        asked()
+        found = await patience.through(partial(client.post, "/v1/search", body))
         return Judged(question, _values(question, found["hits"], library, matcher))
 
     questions = [question for question in question_set.questions if question.answerable]
-    return list(await asyncio.gather(*map(judge, questions)))
+    return await ask_each(questions, judge, asked)
 
 
 def _values(

@@ -1,5 +1,6 @@
 """Cutting a document anew from a parse that is stored: a new generation, and no parser."""
 
+import asyncio
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
@@ -7,6 +8,8 @@ from typing import Any
 from sqlalchemy import RowMapping
 
 from libs.contracts import DocumentParsed
+from libs.documents.model import ParsedDocument
+from libs.documents.serialise import DocumentFiles, load_document
 from libs.kernel import NotFoundError
 from libs.storage.keys import generation_prefix, parsed_key, text_key
 from libs.storage.ports import ObjectStore
@@ -32,6 +35,16 @@ async def is_stored(objects: ObjectStore, of: tuple[str, str, int]) -> bool:
     Raises: TransientError.
     """
     return {parsed_key(*of), text_key(*of)} <= set(await objects.keys(generation_prefix(*of)))
+
+
+async def load_parse(objects: ObjectStore, of: tuple[str, str, int]) -> ParsedDocument:
+    """A generation's parse.
+
+    Raises: NotFoundError; PermanentError `damaged-parse`; TransientError.
+    """
+    model = await objects.get(parsed_key(*of))
+    text = await objects.get(text_key(*of))
+    return await asyncio.to_thread(load_document, DocumentFiles(model, text))
 
 
 async def recut(

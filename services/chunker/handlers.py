@@ -1,6 +1,5 @@
 """What the chunker does with a parsed document."""
 
-import asyncio
 from dataclasses import dataclass, field
 from functools import partial
 
@@ -12,11 +11,11 @@ from libs.chunking.cutting import Helpers, cut
 from libs.chunking.plan import requested_fields
 from libs.contracts import DocumentChunked, DocumentParsed
 from libs.documents.model import ParsedDocument
-from libs.documents.serialise import DocumentFiles, load_document
 from libs.eventbus import Subscriptions
 from libs.kernel import NotFoundError, PermanentError, TransientError
 from libs.service.document_watch import DocumentWatch
 from libs.service.failures import failing
+from libs.service.recutting import load_parse
 from libs.storage.keys import parsed_key, text_key
 from libs.storage.ports import ObjectStore
 from libs.storage.sql import Database, chunks, documents
@@ -65,13 +64,11 @@ def subscriptions(deps: Deps) -> Subscriptions:
 
 async def _load(event: DocumentParsed, deps: Deps) -> ParsedDocument:
     try:
-        model = await deps.objects.get(event.document_key)
-        text = await deps.objects.get(event.text_key)
+        return await load_parse(deps.objects, (event.tenant, event.document_id, event.generation))
     except NotFoundError as exc:
         raise PermanentError(
             MISSING_PARSE, "The parsed text is gone from the store: parse the document again."
         ) from exc
-    return await asyncio.to_thread(load_document, DocumentFiles(model, text))
 
 
 async def _made(

@@ -80,25 +80,15 @@ def bootstrap(
     Writes to SQL itself, with the settings of the services, so it needs no gateway and no other
     key. Safe to repeat; a key that was revoked stays so.
     """
-    from libs.kernel import PermanentError, TransientError
-    from libs.storage.sql import api_keys, open_database
+    from libs.storage.sql import api_keys
+    from services.cli.database import own_database
 
     async def main() -> ExitCode:
         config = settings()
         if not config.api_key:
             raise CliError("set SLUICE_API_KEY to the key to let in", ExitCode.USAGE)
-        db = open_database(config.sql_url)
-        try:
-            async with db.work() as sql:
-                new = await api_keys.ensure(
-                    sql, config.api_key, tenant, role="admin", name="bootstrap"
-                )
-        except PermanentError as exc:
-            raise CliError(exc.detail, ExitCode.FAILED) from exc
-        except TransientError as exc:
-            raise CliError(str(exc), ExitCode.UNREACHABLE) from exc
-        finally:
-            await db.close()
+        async with own_database(config.sql_url) as db, db.work() as sql:
+            new = await api_keys.ensure(sql, config.api_key, tenant, role="admin", name="bootstrap")
         if as_json:
             print_json({"tenant": tenant, "new": new})
         else:

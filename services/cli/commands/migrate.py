@@ -11,23 +11,15 @@ def migrate(as_json: AsJson = False) -> None:
     Run it before the services of a new version start; it keeps what is there. Exits with 1 when the
     schema is newer than this version, with 3 when the database is away.
     """
-    from libs.kernel import TransientError
-    from libs.storage.sql import open_database
     from libs.storage.sql.schema import SchemaError
+    from services.cli.database import own_database
 
     async def main() -> ExitCode:
-        try:
-            db = open_database(settings().sql_url)
-        except ValueError as exc:
-            raise CliError(str(exc), ExitCode.USAGE) from exc
-        try:
-            before, after = await db.create_schema()
-        except SchemaError as exc:
-            raise CliError(str(exc), ExitCode.FAILED) from exc
-        except TransientError as exc:
-            raise CliError(str(exc), ExitCode.UNREACHABLE) from exc
-        finally:
-            await db.close()
+        async with own_database(settings().sql_url) as db:
+            try:
+                before, after = await db.create_schema()
+            except SchemaError as exc:
+                raise CliError(str(exc), ExitCode.FAILED) from exc
         if as_json:
             print_json({"before": before, "schema": after})
         elif before == after:

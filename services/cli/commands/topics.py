@@ -5,7 +5,7 @@ from typing import Annotated
 import typer
 
 from services.cli import render
-from services.cli.errors import CliError, ExitCode
+from services.cli.errors import ExitCode
 from services.cli.running import AsJson, print_json, run_alone, settings
 
 app = typer.Typer(help="Topics of the broker at KAFKA_BOOTSTRAP.")
@@ -26,25 +26,17 @@ def apply(
     """
     from libs.contracts import topic_specs
     from libs.eventbus.preparation import prepare_broker
-    from libs.kernel import PermanentError, TransientError
-    from libs.storage.sql import open_database
+    from services.cli.database import own_database
 
     async def main() -> ExitCode:
         config = settings()
-        db = open_database(config.sql_url)
-        try:
+        async with own_database(config.sql_url) as db:
             epoch = await prepare_broker(
                 config.kafka_bootstrap,
                 db,
                 replication_factor=replication_factor,
                 timeout_s=timeout,
             )
-        except PermanentError as exc:
-            raise CliError(exc.detail, ExitCode.FAILED) from exc
-        except TransientError as exc:
-            raise CliError(str(exc), ExitCode.UNREACHABLE) from exc
-        finally:
-            await db.close()
         wanted = len(topic_specs())
         if as_json:
             print_json({"topics": wanted, "epoch": epoch})

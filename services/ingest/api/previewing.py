@@ -8,10 +8,8 @@ from typing import Any
 from libs.chunking.cutting import Cut, cut
 from libs.chunking.profile import profile_of
 from libs.documents.model import ParsedDocument
-from libs.documents.serialise import DocumentFiles, load_document
 from libs.kernel import ConflictError, NotFoundError
-from libs.service.recutting import newest_parse
-from libs.storage.keys import parsed_key, text_key
+from libs.service.recutting import load_parse, newest_parse
 from libs.storage.sql import documents
 from services.ingest.api.deps import Ingest
 
@@ -46,11 +44,9 @@ async def preview(
     of = (tenant, document_id, generation)
     async with ingest.previews:
         try:
-            model = await ingest.objects.get(parsed_key(*of))
-            text = await ingest.objects.get(text_key(*of))
+            document = await load_parse(ingest.objects, of)
         except NotFoundError as exc:  # a newer generation has removed it in between
             raise ConflictError(nothing) from exc
-        document = await asyncio.to_thread(load_document, DocumentFiles(model, text))
         shown = beginning(document, MAX_CHARS)
         made = await cut(
             shown,

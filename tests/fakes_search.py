@@ -1,5 +1,6 @@
 """Search indexes in memory, and an embedder that knows nothing but words."""
 
+import asyncio
 import hashlib
 import math
 from collections.abc import AsyncIterator, Sequence
@@ -149,3 +150,20 @@ def _bag(text: str) -> NDArray[np.float32]:
 def _best(scored: list[tuple[float, IndexRow]], limit: int) -> list[IndexHit]:
     ranked = sorted(scored, key=lambda pair: (-pair[0], pair[1].chunk_id))
     return [IndexHit(r.chunk_id, r.document_id, r.generation, s) for s, r in ranked[:limit]]
+
+
+class HeldEmbedder(FakeEmbedder):
+    """Embeds passages when the test says so."""
+
+    def __init__(self) -> None:
+        self.asked, self.go = asyncio.Event(), asyncio.Event()
+        self.go.set()
+        self.calls = 0
+        self.texts: list[str] = []  # that were embedded
+
+    async def embed_passages(self, texts: Sequence[str]) -> NDArray[np.float32]:
+        self.asked.set()
+        self.calls += 1
+        await self.go.wait()
+        self.texts += texts
+        return await super().embed_passages(texts)

@@ -42,6 +42,7 @@ class Trace:
 
     timings: Timings = field(default_factory=Timings)
     matching: Matching | None = None  # None: no filter
+    active: ActiveIndex | None = None  # what was searched; None: nothing
     vector: Sequence[IndexHit] = ()  # as the index gave them, visible or not
     keyword: Sequence[IndexHit] = ()
     graph: Sequence[IndexHit] = ()
@@ -111,6 +112,7 @@ class Channels:
                 f"the search index was made with {active.embedding_model}, and "
                 f"{self.embedder.name} is set up: run `sluice reindex`"
             )
+        trace.active = active
         search = _Search(self, question, active, query, analyse(question.text), trace)
         return await search.run()
 

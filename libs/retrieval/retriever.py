@@ -115,7 +115,7 @@ class Retriever:
 
     async def _offer(self, question: Question, room: int) -> Offer:
         found, ranking = await self._ranked(question, _EVIDENCE_HITS)
-        rarity = await self._rarity(question)
+        rarity = await self._rarity(question, found)
         blocks = group_by_parent(ranking.hits, found.chunks)
         passages = within_budget(blocks, room, self._policy.parent_chars)
         weight = sum(rarity.weights.values())
@@ -127,8 +127,8 @@ class Retriever:
         nearest = nearest_of(ranking.hits)
         return judge(question.text, rarity, texts, nearest, self._policy, fits=fits)
 
-    async def _rarity(self, question: Question) -> Rarity:
-        active = await self._channels.active()
+    async def _rarity(self, question: Question, found: Found) -> Rarity:
+        active = found.trace.active or await self._channels.active()
         terms = analyse(question.text)
         known = await self._keywords.frequencies(active.keyword_index, question.tenant, terms)
         return Rarity(term_weights(terms, known.total, known.rows), known.total)
@@ -150,7 +150,7 @@ class Retriever:
             }
             async with self._db.reading() as sql:
                 hidden = await why_hidden(sql, question.tenant, sorted(unseen.keys() - filtered))
-            rarity = await self._rarity(question)
+            rarity = await self._rarity(question, found)
             verdict = self._judge(question, rarity, ranking)
         return explain(
             found, ranking, hits, rarity.weights, verdict, {**hidden, **filtered}, self._policy

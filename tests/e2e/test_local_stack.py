@@ -8,10 +8,10 @@ from pathlib import Path
 from typing import Any
 
 import httpx
-import psutil
 import pytest
 
 from tests.e2e.stack import Stack, wait_until
+from tests.waiting import is_gone
 
 pytestmark = pytest.mark.e2e
 
@@ -211,14 +211,7 @@ def test_stop_frees_everything_and_the_next_start_goes_on(tmp_path: Path) -> Non
     second.process.kill()
     second.process.wait()
     wait_until(
-        lambda: not any(_is_alive(process) for process in family),
+        lambda: all(is_gone(process.pid) for process in family),
         "nothing left after the supervisor was killed",
         30,
     )
-
-
-def _is_alive(process: psutil.Process) -> bool:
-    try:
-        return bool(process.status() != psutil.STATUS_ZOMBIE)
-    except psutil.NoSuchProcess:
-        return False

@@ -5,7 +5,7 @@ import os
 import signal
 import sqlite3
 import sys
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -26,7 +26,7 @@ from services.indexer.handlers import subscriptions
 from services.indexer.startup import PROBE_TENANT, prepare
 from tests.broker import running_broker
 from tests.library import Library, sqlite
-from tests.milvus_lite import MilvusLite, milvus_lite
+from tests.milvus_lite import MilvusLite
 from tests.waiting import eventually, until
 
 pytestmark = pytest.mark.integration
@@ -42,12 +42,6 @@ Orders such as A-2031 can be returned free of charge for thirty days.
 
 Server backups run every night at two and are kept for six weeks."""
 FOREIGN = ["How do volcanoes form under the ocean?", "唐朝的首都是哪座城市？", "Who painted it?"]
-
-
-@pytest.fixture(scope="module")
-def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[MilvusLite]:
-    with milvus_lite(tmp_path_factory.mktemp("milvus")) as server:
-        yield server
 
 
 @dataclass

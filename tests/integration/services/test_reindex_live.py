@@ -1,7 +1,7 @@
 """A re-index beside live work, on the real embedded stores: nobody who searches notices."""
 
 import asyncio
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -26,7 +26,7 @@ from services.indexer.handlers import subscriptions
 from services.indexer.rebuilding import Rebuilder, RebuildPolicy
 from services.indexer.startup import prepare
 from tests.library import Library
-from tests.milvus_lite import MilvusLite, milvus_lite
+from tests.milvus_lite import MilvusLite
 from tests.waiting import eventually, until
 
 pytestmark = pytest.mark.integration
@@ -37,12 +37,6 @@ SUBJECTS = [
     "meeting rooms", "data privacy", "fire drills",
 ]  # fmt: skip
 POLICY = RebuildPolicy(look_every_s=0.02, keep_old_s=2.0)
-
-
-@pytest.fixture(scope="module")
-def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[MilvusLite]:
-    with milvus_lite(tmp_path_factory.mktemp("milvus")) as server:
-        yield server
 
 
 @dataclass

@@ -1,6 +1,6 @@
 """A policy with a rule above a bound and one below: each question gets the rule for its amount."""
 
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -21,7 +21,7 @@ from services.indexer.enriching import enrich
 from services.indexer.handlers import subscriptions
 from services.indexer.startup import prepare
 from tests.library import Library, sqlite
-from tests.milvus_lite import MilvusLite, milvus_lite
+from tests.milvus_lite import MilvusLite
 from tests.waiting import eventually
 
 pytestmark = pytest.mark.integration
@@ -66,12 +66,6 @@ def policy(rules: list[str], distracting: list[str]) -> str:
     lines = [*distracting[:12], *rules, *distracting[12:]]
     sections = [lines[at : at + 5] for at in range(0, len(lines), 5)]
     return "\n\n".join("\n".join(section) for section in sections)
-
-
-@pytest.fixture(scope="module")
-def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[MilvusLite]:
-    with milvus_lite(tmp_path_factory.mktemp("milvus")) as server:
-        yield server
 
 
 @dataclass

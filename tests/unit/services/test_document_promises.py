@@ -1,8 +1,6 @@
 """What people rely on when they parse anew, delete, cancel and resume, come what may."""
 
-from collections.abc import AsyncIterator
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -12,25 +10,17 @@ from libs.contracts import DocumentChunked, DocumentDeleted, Event, to_record
 from libs.kernel import PermanentError
 from libs.retrieval import Retriever
 from libs.storage.keys import generation_prefix
-from libs.storage.sql import chunks, documents, open_database
+from libs.storage.sql import chunks, documents
 from libs.storage.sql.tables import chunks as chunk_rows
 from libs.storage.sql.tables import dead_letters
 from services.gateway.domain.standing import may_help
 from services.gateway.redriving import redrive
-from tests.document_life import TENANT, CrashError, Life, LifeDatabase
+from tests.document_life import TENANT, CrashError, Life
 from tests.fakes_search import FakeEmbedder
 from tests.library import ACTIVE
 
 TEXT = "\n\n".join(f"paragraph {n} about travel expenses." for n in range(20))
 EFFECTS = range(8)
-
-
-@pytest.fixture
-async def life(tmp_path: Path) -> AsyncIterator[Life]:
-    made = Life(LifeDatabase(open_database(f"sqlite+aiosqlite:///{tmp_path / 's.db'}").engine))
-    await made.open()
-    yield made
-    await made.db.close()
 
 
 async def indexed(life: Life) -> str:

@@ -1,8 +1,6 @@
 """A re-index of real pipelines: nothing is parsed again, and what happens meanwhile is kept."""
 
 import contextlib
-from collections.abc import AsyncIterator
-from pathlib import Path
 
 import pytest
 from sqlalchemy import RowMapping
@@ -12,22 +10,14 @@ from libs.eventbus.subscriptions import Failure
 from libs.retrieval import Retriever
 from libs.service.failures import failing
 from libs.storage.keys import generation_prefix
-from libs.storage.sql import active_index, documents, index_builds, open_database
+from libs.storage.sql import active_index, documents, index_builds
 from services.indexer.rebuilding import Rebuilder, RebuildPolicy
-from tests.document_life import TENANT, Life, LifeDatabase
+from tests.document_life import TENANT, Life
 from tests.fakes_search import FakeEmbedder
 from tests.library import ACTIVE
 
 PARAGRAPHS = [f"paragraph {n} about travel expenses." for n in range(20)]
 TEXT = "\n\n".join(PARAGRAPHS)
-
-
-@pytest.fixture
-async def life(tmp_path: Path) -> AsyncIterator[Life]:
-    made = Life(LifeDatabase(open_database(f"sqlite+aiosqlite:///{tmp_path / 's.db'}").engine))
-    await made.open()
-    yield made
-    await made.db.close()
 
 
 def rebuilder(life: Life) -> Rebuilder:

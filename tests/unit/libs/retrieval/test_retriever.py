@@ -1,9 +1,10 @@
 """What comes out of a search, and what never may."""
 
 import asyncio
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -42,32 +43,19 @@ async def test_chinese_and_english_are_found_with_their_scores(library: Library)
     assert [hit.scores.fused for hit in en] == sorted((h.scores.fused for h in en), reverse=True)
 
 
-class Keywords(FakeKeywords):
+async def test_keywords_are_searched_while_the_question_is_embedded(library: Library) -> None:
     asked = asyncio.Event()
 
-    async def search(
-        self,
-        name: str,
-        tenant: str,
-        query: Sequence[str],
-        limit: int,
-        *,
-        domains: Sequence[str] = (),
-        documents: Sequence[str] = (),
-    ) -> list[IndexHit]:
-        self.asked.set()
-        return await super().search(
-            name, tenant, query, limit, domains=domains, documents=documents
-        )
+    class Keywords(FakeKeywords):
+        async def search(self, *args: Any, **options: Any) -> list[IndexHit]:
+            asked.set()
+            return await super().search(*args, **options)
 
+    class SlowEmbedder(FakeEmbedder):
+        async def embed_query(self, text: str) -> Vector:
+            await asked.wait()
+            return await super().embed_query(text)
 
-class SlowEmbedder(FakeEmbedder):
-    async def embed_query(self, text: str) -> Vector:
-        await Keywords.asked.wait()
-        return await super().embed_query(text)
-
-
-async def test_keywords_are_searched_while_the_question_is_embedded(library: Library) -> None:
     library.keywords, library.embedder = Keywords(), SlowEmbedder()
     await library.open()
     await library.add("parcel", PARCEL)

@@ -1,13 +1,11 @@
 """A chunk set becomes searchable in one step; what no longer matters leaves no trace."""
 
 import asyncio
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator
 from dataclasses import dataclass
 from pathlib import Path
 
-import numpy as np
 import pytest
-from numpy.typing import NDArray
 
 from libs.contracts import DocumentChunked, DocumentDeleted, DocumentFailed, DocumentIndexed
 from libs.eventbus import Policies, RetryPolicy
@@ -18,26 +16,10 @@ from services.indexer.deps import Deps
 from services.indexer.domain import Precedence, Rank
 from services.indexer.handlers import subscriptions
 from tests.fakes import FakeObjectStore
-from tests.fakes_search import FakeEmbedder, FakeKeywords, FakeVectors
+from tests.fakes_search import FakeKeywords, FakeVectors, HeldEmbedder
 from tests.library import ACTIVE, Library, sqlite
 
 TEXT = "\n".join(f"line {i} about travel" for i in range(70))
-
-
-class HeldEmbedder(FakeEmbedder):
-    """Embeds when the test says so."""
-
-    def __init__(self) -> None:
-        self.asked = asyncio.Event()
-        self.go = asyncio.Event()
-        self.go.set()
-        self.calls = 0
-
-    async def embed_passages(self, texts: Sequence[str]) -> NDArray[np.float32]:
-        self.asked.set()
-        self.calls += 1
-        await self.go.wait()
-        return await super().embed_passages(texts)
 
 
 @dataclass

@@ -20,26 +20,11 @@ from services.indexer.domain import Rank
 from services.indexer.handlers import subscriptions
 from services.indexer.rebuilding import Rebuilder, RebuildPolicy
 from tests.fakes import FakeObjectStore
-from tests.fakes_search import FakeEmbedder, FakeKeywords, FakeVectors
+from tests.fakes_search import FakeEmbedder, FakeKeywords, FakeVectors, HeldEmbedder
 from tests.library import ACTIVE, Library, sqlite
 from tests.waiting import until
 
 TEXT = "one line about travel\nanother line about hotels"
-
-
-class HeldEmbedder(FakeEmbedder):
-    """Embeds when the test says so; `before` is called with every batch."""
-
-    def __init__(self) -> None:
-        self.asked, self.go = asyncio.Event(), asyncio.Event()
-        self.go.set()
-        self.texts: list[str] = []
-
-    async def embed_passages(self, texts: Sequence[str]) -> NDArray[np.float32]:
-        self.asked.set()
-        await self.go.wait()
-        self.texts += texts
-        return await super().embed_passages(texts)
 
 
 class OtherModel(HeldEmbedder):

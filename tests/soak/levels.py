@@ -37,18 +37,24 @@ class Level:
     quarters: tuple[float, ...]  # the medians
     start: float
     most: float
+    rest: float  # when the load was over
     grows: bool
 
 
-def level(owner: str, resource: str, series: Series, rule: Tolerance | Ceiling) -> Level:
-    """The verdict on a series of at least one sample in each quarter."""
+def level(
+    owner: str, resource: str, series: Series, rule: Tolerance | Ceiling, rest: float
+) -> Level:
+    """The verdict on a series of at least one sample in each quarter, and one at rest after it.
+
+    What a busier quarter holds for its own work is no growth: it is gone when the work is.
+    """
     quarters = tuple(median(part) for part in _parts(series))
     values = [value for _, value in series]
     if isinstance(rule, Ceiling):
         grows = max(values) > rule.most
     else:
-        grows = not rule.allows(quarters[1], quarters[-1])
-    return Level(owner, resource, quarters, values[0], max(values), grows)
+        grows = not rule.allows(quarters[1], min(quarters[-1], rest))
+    return Level(owner, resource, quarters, values[0], max(values), rest, grows)
 
 
 def _parts(series: Series) -> list[list[float]]:

@@ -5,11 +5,11 @@ from collections import defaultdict
 from tests.soak.levels import Level
 from tests.soak.run import Outcome
 
-_HEAD = ("", "resource", "start", "¼", "½", "¾", "end", "most", "")
+_HEAD = ("", "resource", "start", "¼", "½", "¾", "end", "most", "rest", "")
 
 
 def table(outcome: Outcome) -> str:
-    """Medians of each quarter of the load, for each process and table, and all of them together."""
+    """Medians of the load's quarters and what is left after it: each process, each table, all."""
     rows = [_HEAD, *map(_row, outcome.levels), *_totals(outcome.levels)]
     widths = [max(len(row[column]) for row in rows) for column in range(len(_HEAD))]
     lines = []
@@ -35,7 +35,7 @@ def faults(outcome: Outcome) -> str:
 
 
 def _row(each: Level) -> tuple[str, ...]:
-    numbers = (each.start, *each.quarters, each.most)
+    numbers = (each.start, *each.quarters, each.most, each.rest)
     verdict = "GROWS" if each.grows else ""
     return each.owner, each.resource, *(f"{number:.0f}" for number in numbers), verdict
 
@@ -54,6 +54,7 @@ def _totals(levels: list[Level]) -> list[tuple[str, ...]]:
                 for parts in zip(*(each.quarters for each in found), strict=True)
             ),
             "",
+            f"{sum(each.rest for each in found):.0f}",
             "",
         )
         for resource, found in by_resource.items()

@@ -4,7 +4,7 @@ import asyncio
 import random
 import socket
 import sqlite3
-from collections.abc import AsyncIterator, Callable, Coroutine
+from collections.abc import AsyncIterator, Callable, Coroutine, Mapping
 from contextlib import ExitStack, asynccontextmanager, closing, suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -116,7 +116,6 @@ async def run(
                     loaded = monotonic()
                     await load.run()
                     outcome.load_s = monotonic() - loaded
-                outcome.levels = _levels(sampler, size)
                 outcome.findings = await audited(
                     stack,
                     _worth_a_look(load.ledger),
@@ -124,7 +123,9 @@ async def run(
                     patience_s=size.patience_s,
                     whole_streams=False,
                 )
+                outcome.levels = _levels(sampler, await sampler.at_rest(), size)
                 outcome.left_rows = await _left_rows(home, size)
+            await sampler.close()
             outcome.recycled = stack.log.read_text().count("recycling the broker")
             await client.close()
         finally:
@@ -149,13 +150,14 @@ def _environment(size: Size, health_port: int, model_url: str) -> dict[str, str]
     }
 
 
-def _levels(sampler: Sampler, size: Size) -> list[Level]:
+def _levels(sampler: Sampler, rest: Mapping[tuple[str, str], float], size: Size) -> list[Level]:
     levels = []
     for (owner, resource), series in sorted(sampler.series.items()):
         rule: Tolerance | Ceiling = {**TOLERANCES, MEMORY: size.memory}[resource]
         if (owner, resource) == ("broker", MEMORY):
             rule = Ceiling(2 * size.broker_max_mb + BROKER_HEADROOM_MB)
-        levels.append(level(owner, resource, series, rule))
+        at_rest = rest.get((owner, resource), series[-1][1])
+        levels.append(level(owner, resource, series, rule, at_rest))
     return levels
 
 

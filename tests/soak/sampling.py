@@ -19,6 +19,7 @@ from tests.e2e.stack import Stack
 from tests.soak.levels import Series
 
 MEMORY, FDS, THREADS, TASKS, CHILDREN = "memory MB", "fds", "threads", "tasks", "children"
+REST_S = 6.0
 ROWS, TOPICS = "rows that are to go", "topics"
 # What retention ends. What people own (documents, turns and their ends) stays.
 _PASSING = {
@@ -49,19 +50,27 @@ class Sampler:
         """Until cancelled."""
         loop = asyncio.get_running_loop()
         began = loop.time()
-        try:
-            while True:
-                await self._sample(loop.time() - began)
-                await asyncio.sleep(every_s)
-        finally:
-            await self._http.aclose()
+        while True:
+            for key, value in (await self._sample()).items():
+                self.series[key].append((loop.time() - began, value))
+            await asyncio.sleep(every_s)
 
-    async def _sample(self, at_s: float) -> None:
+    async def at_rest(self) -> dict[tuple[str, str], float]:
+        """What is held now that nothing is asked for: the least of some samples."""
+        await asyncio.sleep(REST_S)  # kept connections of those who asked last are closed
+        samples = [await self._sample() for _ in range(3)]
+        return {
+            key: min(each.get(key, value) for each in samples) for key, value in samples[0].items()
+        }
+
+    async def close(self) -> None:
+        await self._http.aclose()
+
+    async def _sample(self) -> dict[tuple[str, str], float]:
         found = await asyncio.to_thread(lambda: [*self._processes(), *self._rows()])
         found += await self._tasks()
         found += await self._topics()
-        for owner, resource, value in found:
-            self.series[owner, resource].append((at_s, value))
+        return {(owner, resource): value for owner, resource, value in found}
 
     def _processes(self) -> Iterator[tuple[str, str, float]]:
         assert self._stack.process is not None

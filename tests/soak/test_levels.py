@@ -7,8 +7,8 @@ from tests.soak.levels import Ceiling, Level, Series, Tolerance, level
 FEW = Tolerance(0.05, 5)
 
 
-def judged(series: Series, rule: Tolerance | Ceiling = FEW) -> Level:
-    return level("gateway", "fds", series, rule)
+def judged(series: Series, rule: Tolerance | Ceiling = FEW, rest: float | None = None) -> Level:
+    return level("gateway", "fds", series, rule, series[-1][1] if rest is None else rest)
 
 
 def every_second(values: list[float]) -> Series:
@@ -28,6 +28,12 @@ def test_what_is_made_while_the_process_warms_up_is_none() -> None:
 
 def test_peaks_are_none_when_they_go_again() -> None:
     assert not judged(every_second([50.0, 50.0, 90.0, 50.0] * 10)).grows
+
+
+def test_what_is_gone_when_the_work_is_was_never_growth() -> None:
+    busier = every_second([50.0 + n for n in range(40)])
+    assert not judged(busier, rest=50.0).grows
+    assert judged(busier, rest=80.0).grows
 
 
 @pytest.mark.parametrize(("end", "grows"), [(57.0, False), (58.0, True)])

@@ -5,10 +5,17 @@ from collections.abc import Iterator
 import pytest
 
 from tests.servers.frame import running
+from tests.servers.kafka import Kafka
 from tests.servers.mariadb import MariaDb
 
 
 @pytest.fixture(scope="session")
 def mariadb(tmp_path_factory: pytest.TempPathFactory) -> Iterator[MariaDb]:
     with running(MariaDb(tmp_path_factory.mktemp("mariadb"))) as server:
+        yield server
+
+
+@pytest.fixture(scope="session")
+def kafka(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Kafka]:
+    with running(Kafka(tmp_path_factory.mktemp("kafka"), secured=True)) as server:
         yield server

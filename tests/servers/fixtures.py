@@ -4,9 +4,11 @@ from collections.abc import Iterator
 
 import pytest
 
+from tests.servers.elasticsearch import Elasticsearch
 from tests.servers.frame import running
 from tests.servers.kafka import Kafka
 from tests.servers.mariadb import MariaDb
+from tests.servers.milvus import Milvus
 
 
 @pytest.fixture(scope="session")
@@ -18,4 +20,16 @@ def mariadb(tmp_path_factory: pytest.TempPathFactory) -> Iterator[MariaDb]:
 @pytest.fixture(scope="session")
 def kafka(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Kafka]:
     with running(Kafka(tmp_path_factory.mktemp("kafka"), secured=True)) as server:
+        yield server
+
+
+@pytest.fixture(scope="session")
+def elasticsearch(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Elasticsearch]:
+    with running(Elasticsearch(tmp_path_factory.mktemp("elasticsearch"))) as server:
+        yield server
+
+
+@pytest.fixture(scope="session")
+def milvus(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Milvus]:
+    with running(Milvus(tmp_path_factory.mktemp("milvus"))) as server:
         yield server

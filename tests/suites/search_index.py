@@ -206,19 +206,24 @@ class KeywordIndexSuite:
     async def test_what_is_dropped_is_gone_and_does_not_come_back_by_itself(
         self, index: KeywordIndex, name: str
     ) -> None:
-        await index.ensure("other")
+        other = f"{name}_other"
+        await index.ensure(other)
         await index.upsert(name, [row("c", "text")])
-        await index.upsert("other", [row("c", "text")])
+        await index.upsert(other, [row("c", "text")])
         for _ in range(2):  # a repeat finds nothing
-            await index.drop("other")
-            assert not await index.exists("other")
-        with pytest.raises(TransientError):
-            await index.upsert("other", [row("late", "text")])
-        assert not await index.exists("other")
+            await index.drop(other)
+            assert not await index.exists(other)
+        for write in (
+            index.upsert(other, [row("late", "text")]),
+            index.delete(other, "t", "d1"),
+        ):
+            with pytest.raises(TransientError):
+                await write
+        assert not await index.exists(other)
         assert await index.count(name, "t") == 1
-        await index.ensure("other")
-        assert await index.count("other", "t") == 0
-        await index.drop("other")
+        await index.ensure(other)
+        assert await index.count(other, "t") == 0
+        await index.drop(other)
 
     @pytest.mark.parametrize(
         ("text", "question"),

@@ -25,9 +25,12 @@ def subclasses(of: type[PlatformSettings]) -> Iterator[type[PlatformSettings]]:
 
 
 def test_no_settings_show_a_secret(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in ("LLM_API_KEY", "SLUICE_API_KEY"):
+    for name in ("LLM_API_KEY", "SLUICE_API_KEY", "MILVUS_TOKEN"):
         monkeypatch.setenv(name, "s3cret")
-    for name in ("DATABASE_URL", "MILVUS_URI", "LLM_BASE_URL", "SLUICE_URL", "SLUICE_INGEST_URL"):
+    for name in (
+        *("DATABASE_URL", "MILVUS_URI", "ELASTICSEARCH_URL"),
+        *("LLM_BASE_URL", "SLUICE_URL", "SLUICE_INGEST_URL"),
+    ):
         monkeypatch.setenv(name, "scheme://somebody:s3cret@host:1/path")
     shown = {made: f"{made()!r} {made()}" for made in subclasses(PlatformSettings)}
     assert {CliSettings, GatewaySettings, LocalSettings} <= set(shown)

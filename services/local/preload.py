@@ -16,6 +16,8 @@ SERVICES: dict[str, str] = {
     "memory-compactor": "services.memory_compactor.__main__",
     "gateway": "services.gateway.__main__",
 }
+# Of these there may be several processes; the others listen on a port.
+WORKERS = frozenset(SERVICES) - {"ingest", "gateway"}
 HEAVY = ("services.local.vector_server",)
 
 

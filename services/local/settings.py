@@ -17,6 +17,9 @@ class LocalSettings(PlatformSettings):
     broker_max_mb: int = Field(default=512, ge=24, validation_alias="SLUICE_BROKER_MAX_MB")
     stop_timeout_s: float = Field(default=25.0, gt=0, validation_alias="SLUICE_STOP_TIMEOUT_S")
 
+    # Processes of each service but gateway and ingest.
+    replicas: int = Field(default=1, ge=1, le=16, validation_alias="SLUICE_REPLICAS")
+
     def health_port_of(self, place: int) -> int | None:
         """Where the service at this place in the start order tells of itself; None: nowhere.
 

@@ -6,7 +6,7 @@ from pathlib import Path
 from services.local.child import Child, ChildSpec
 from services.local.embedded import broker_command, serve_milvus
 from services.local.ports import NeededPort
-from services.local.preload import SERVICES, run_service
+from services.local.preload import SERVICES, WORKERS, run_service
 from services.local.settings import LocalSettings
 from services.local.spawning import ParentWatch, fork_exec, fork_python
 
@@ -23,10 +23,21 @@ def needed_ports(settings: LocalSettings) -> list[NeededPort]:
         ports.append(NeededPort(settings.broker_port, "broker", "SLUICE_BROKER_PORT"))
     if settings.embeds_milvus:
         ports.append(NeededPort(settings.milvus_port, "Milvus Lite", "SLUICE_MILVUS_PORT"))
-    for place, name in enumerate(SERVICES):
+    for place, (name, _) in enumerate(processes(settings)):
         if (port := settings.health_port_of(place)) is not None:
             ports.append(NeededPort(port, f"health of {name}", "SLUICE_HEALTH_PORT"))
     return ports
+
+
+def processes(settings: LocalSettings) -> list[tuple[str, str]]:
+    """Each process of a service in the order of their start: its own name, and the service's."""
+    further = [
+        (f"{name}-{number}", name)
+        for number in range(2, settings.replicas + 1)
+        for name in SERVICES
+        if name in WORKERS
+    ]
+    return [*((name, name) for name in SERVICES), *further]
 
 
 def embedded_children(settings: LocalSettings, watch: ParentWatch, logs: Path) -> list[Child]:
@@ -43,8 +54,8 @@ def embedded_children(settings: LocalSettings, watch: ParentWatch, logs: Path) -
 
 def service_children(settings: LocalSettings, watch: ParentWatch, logs: Path) -> list[Child]:
     specs = []
-    for place, name in enumerate(SERVICES):
-        serve = partial(run_service, name, settings.health_port_of(place))
+    for place, (name, service) in enumerate(processes(settings)):
+        serve = partial(run_service, service, settings.health_port_of(place))
         specs.append(ChildSpec(name, _forking(name, serve, watch)))
     return [Child(spec, logs) for spec in specs]
 

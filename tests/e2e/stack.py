@@ -37,12 +37,57 @@ def free_ports(count: int) -> list[int]:
     return ports
 
 
-class Stack:
+class Site:
+    """A platform as its users see it: an address and a key."""
+
+    def __init__(self, url: str, key: Callable[[], str]) -> None:
+        """`key` is asked when it is needed: a start makes the first one."""
+        self.url = url
+        self._key = key
+
+    def client(self) -> httpx.Client:
+        headers = {"Authorization": f"Bearer {self._key()}"}
+        return httpx.Client(base_url=self.url, headers=headers, timeout=60)
+
+    def upload(self, name: str, content: str | bytes) -> dict[str, Any]:
+        """Upload and wait for the document's end."""
+        with self.client() as client:
+            response = client.post("/v1/documents", files={"file": (name, content)})
+            assert response.status_code in {200, 202}, response.text
+            return self.finished(response.json()["id"])
+
+    def finished(self, document_id: str) -> dict[str, Any]:
+        document: dict[str, Any] = {}
+
+        def is_final() -> bool:
+            with self.client() as client:
+                response = client.get(f"/v1/documents/{document_id}")
+            if response.status_code == httpx.codes.SERVICE_UNAVAILABLE:
+                return False  # a service was just killed
+            document.update(response.json())
+            return document["state"] in {"indexed", "failed", "cancelled"}
+
+        wait_until(is_final, f"document {document_id} at its end: {document}")
+        return document
+
+    def ask(self, question: str, conversation: str | None = None) -> dict[str, Any]:
+        with self.client() as client:
+            conversation = conversation or client.post("/v1/conversations", json={}).json()["id"]
+            path = f"/v1/conversations/{conversation}/turns"
+            response = client.post(path, json={"text": question})
+            assert response.status_code == httpx.codes.OK, response.text
+            answer: dict[str, Any] = json.loads(response.text)
+            return answer
+
+
+class Stack(Site):
     """One running local stack and its HTTP client."""
 
     def __init__(self, home: Path, environment: dict[str, str] | None = None) -> None:
-        self.home = home
         self.ports = free_ports(4)
+        url = f"http://127.0.0.1:{self.ports[0]}"
+        super().__init__(url, lambda: (home / "api-key").read_text().strip())
+        self.home = home
         names = ("SLUICE_PORT", "SLUICE_INGEST_PORT", "SLUICE_BROKER_PORT", "SLUICE_MILVUS_PORT")
         self.environment = {
             **{k: v for k, v in os.environ.items() if not k.startswith(("SLUICE_", "LLM_"))},
@@ -50,7 +95,6 @@ class Stack:
             "SLUICE_HOME": str(home),
             **(environment or {}),
         }
-        self.url = f"http://127.0.0.1:{self.ports[0]}"
         self.log = home.with_suffix(".log")
         self.process: subprocess.Popen[bytes] | None = None
 
@@ -72,11 +116,6 @@ class Stack:
             return httpx.get(f"{self.url}/ready", timeout=5).status_code == httpx.codes.OK
         except httpx.TransportError:
             return False
-
-    def client(self) -> httpx.Client:
-        key = (self.home / "api-key").read_text().strip()
-        headers = {"Authorization": f"Bearer {key}"}
-        return httpx.Client(base_url=self.url, headers=headers, timeout=60)
 
     def cli(self, *arguments: str) -> "subprocess.CompletedProcess[str]":
         return subprocess.run(
@@ -110,33 +149,3 @@ class Stack:
         assert self.process is not None
         self.process.send_signal(signal.SIGTERM)
         return self.process.wait(timeout=STOP_S)
-
-    def upload(self, name: str, content: str | bytes) -> dict[str, Any]:
-        """Upload and wait for the document's end."""
-        with self.client() as client:
-            response = client.post("/v1/documents", files={"file": (name, content)})
-            assert response.status_code in {200, 202}, response.text
-            return self.finished(response.json()["id"])
-
-    def finished(self, document_id: str) -> dict[str, Any]:
-        document: dict[str, Any] = {}
-
-        def is_final() -> bool:
-            with self.client() as client:
-                response = client.get(f"/v1/documents/{document_id}")
-            if response.status_code == httpx.codes.SERVICE_UNAVAILABLE:
-                return False  # a service was just killed
-            document.update(response.json())
-            return document["state"] in {"indexed", "failed", "cancelled"}
-
-        wait_until(is_final, f"document {document_id} at its end: {document}")
-        return document
-
-    def ask(self, question: str, conversation: str | None = None) -> dict[str, Any]:
-        with self.client() as client:
-            conversation = conversation or client.post("/v1/conversations", json={}).json()["id"]
-            path = f"/v1/conversations/{conversation}/turns"
-            response = client.post(path, json={"text": question})
-            assert response.status_code == httpx.codes.OK, response.text
-            answer: dict[str, Any] = json.loads(response.text)
-            return answer

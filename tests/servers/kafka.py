@@ -40,7 +40,7 @@ class Kafka(Server):
         node: Its number in the cluster.
         voters: Every node's controller port by its number; None: this one is alone.
         proxied_at: The port of a proxy in front of `inner_port`. Clients that come through the
-            proxy are told to come back through it.
+            proxy are told to come back through it, at `proxied_host`.
         secured: Also listen on `secure_port`, with TLS and passwords.
     """
 
@@ -54,6 +54,7 @@ class Kafka(Server):
         node: int = 1,
         voters: Mapping[int, int] | None = None,
         proxied_at: int | None = None,
+        proxied_host: str = "127.0.0.1",
         secured: bool = False,
         heap_mb: int = 384,
     ) -> None:
@@ -62,6 +63,7 @@ class Kafka(Server):
         self._voters = voters or {node: free_port()}
         self._heap_mb = heap_mb
         self.proxied_at = proxied_at
+        self._proxied_host = proxied_host
         self.inner_port = free_port()
         self.secure_port = free_port()
         self._secured = secured
@@ -109,14 +111,15 @@ class Kafka(Server):
         return self.folder / "server.pem"
 
     def _settings(self) -> dict[str, object]:
-        listeners = {
-            "PLAIN": (self.port, self.port),
+        here = "127.0.0.1"
+        listeners: dict[str, tuple[int, str | None]] = {
+            "PLAIN": (self.port, f"{here}:{self.port}"),
             "CONTROLLER": (self._voters[self.node], None),
         }
         if self.proxied_at is not None:
-            listeners["PROXIED"] = (self.inner_port, self.proxied_at)
+            listeners["PROXIED"] = (self.inner_port, f"{self._proxied_host}:{self.proxied_at}")
         if self._secured:
-            listeners["SECURED"] = (self.secure_port, self.secure_port)
+            listeners["SECURED"] = (self.secure_port, f"{here}:{self.secure_port}")
         copies = min(3, len(self._voters))
         return {
             "process.roles": "broker,controller",
@@ -131,10 +134,10 @@ class Kafka(Server):
                 "PLAIN:PLAINTEXT,CONTROLLER:PLAINTEXT,PROXIED:PLAINTEXT,SECURED:SASL_SSL"
             ),
             "listeners": ",".join(
-                f"{name}://127.0.0.1:{port}" for name, (port, _) in listeners.items()
+                f"{name}://{here}:{port}" for name, (port, _) in listeners.items()
             ),
             "advertised.listeners": ",".join(
-                f"{name}://127.0.0.1:{told}" for name, (_, told) in listeners.items() if told
+                f"{name}://{told}" for name, (_, told) in listeners.items() if told
             ),
             "auto.create.topics.enable": "false",
             "group.initial.rebalance.delay.ms": 0,

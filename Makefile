@@ -57,7 +57,7 @@ e2e: $(READY) ## The whole local product, used as its users do
 check-deploy: $(READY) ## Images, compose file, chart and alert rules under their validators
 	$(BIN)/pytest tests/deploy
 
-images-test: $(READY) ## Builds the images and brings docker-compose.yml up, on podman (tests/images says what it needs)
+images-test: $(READY) ## The images and docker-compose.yml, built and run by podman (as root)
 	$(BIN)/pytest tests/images
 
 chaos: $(READY) ## Kill everything at random under load, then count (SEEDS=1,2,3)

@@ -36,6 +36,11 @@ class PlatformSettings(BaseSettings):
     kafka_fetch_wait_s: float = Field(default=0.5, gt=0, validation_alias="KAFKA_FETCH_WAIT_S")
     kafka_idempotence: bool = Field(default=False, validation_alias="KAFKA_IDEMPOTENCE")
     database_url: str | None = Field(default=None, validation_alias="DATABASE_URL")
+    # A bucket of MinIO or another S3 server; files in the data folder unless an endpoint is set.
+    s3_endpoint: str | None = Field(default=None, validation_alias="S3_ENDPOINT")
+    s3_bucket: str = Field(default="sluice", validation_alias="S3_BUCKET")
+    s3_access_key: str | None = Field(default=None, validation_alias="S3_ACCESS_KEY", repr=False)
+    s3_secret_key: str | None = Field(default=None, validation_alias="S3_SECRET_KEY", repr=False)
     milvus_uri: str = Field(default="http://127.0.0.1:19530", validation_alias="MILVUS_URI")
     milvus_token: str = Field(default="", validation_alias="MILVUS_TOKEN", repr=False)
     elasticsearch_url: str | None = Field(default=None, validation_alias="ELASTICSEARCH_URL")

@@ -49,6 +49,13 @@ class ObjectStore(Protocol):
         """
         ...
 
+    async def sweep(self) -> int:
+        """Remove what writers that died left unfinished; returns how many such writes there were.
+
+        Writers at work keep theirs.
+        """
+        ...
+
 
 @dataclass(frozen=True, slots=True)
 class IndexRow:

@@ -29,7 +29,7 @@ def file_error(exc: OSError, what: str) -> TransientError:
 def error_in_words(text: str) -> TransientError:
     """The same for an error of which there is only a text."""
     for words, number in _TEXTS.items():
-        if words in text:
+        if words.lower() in text.lower():
             return DiskError(text, full=number in _FULL)
     return TransientError(text)
 

@@ -4,9 +4,9 @@ import asyncio
 
 from libs.contracts import DocumentControl
 from libs.service.chunking import open_helpers
+from libs.service.objects import open_objects
 from libs.service.process import open_platform
 from libs.service.process import run as run_process
-from libs.storage.objects import DiskObjectStore
 from services.chunker.handlers import Deps, subscriptions
 from services.chunker.settings import ChunkerSettings
 
@@ -15,8 +15,9 @@ async def main(settings: ChunkerSettings) -> None:
     async with (
         open_platform(settings, "chunker") as platform,
         open_helpers(settings, platform.db) as helpers,
+        open_objects(settings, platform.health.reporter("objects")) as objects,
     ):
-        deps = Deps(platform.db, DiskObjectStore(settings.objects_dir), helpers=helpers)
+        deps = Deps(platform.db, objects, helpers=helpers)
         async with asyncio.TaskGroup() as tasks:
             tasks.create_task(platform.listen(DocumentControl, deps.watch.on_control))
             tasks.create_task(

@@ -2,8 +2,8 @@
 
 `fsck` does not ask the gateway: it must work when that is down, and comparing stores through one
 service would trust that service. It reads the same settings as every service, so it works beside
-the local stack (from its folder, or with SLUICE_HOME) and wherever DATABASE_URL, MILVUS_URI and
-the data folder are given. It sees every tenant, as whoever can open the stores can.
+the local stack (from its folder, or with SLUICE_HOME) and wherever DATABASE_URL, S3_ENDPOINT,
+MILVUS_URI and the data folder are given. It sees every tenant, as whoever can open the stores can.
 """
 
 import logging
@@ -12,8 +12,8 @@ from contextlib import asynccontextmanager
 
 from libs.kernel import TransientError
 from libs.service.fsck import Stores
+from libs.service.objects import open_objects
 from libs.service.search import open_search
-from libs.storage.objects import DiskObjectStore
 from libs.storage.sql import active_index, open_database
 from services.cli.errors import CliError, ExitCode
 from services.cli.settings import CliSettings
@@ -34,8 +34,7 @@ async def open_stores(settings: CliSettings) -> AsyncIterator[Stores]:
     try:
         async with db.reading() as sql:
             await active_index.read(sql)  # there is something to compare with
-        async with open_search(platform) as search:
-            objects = DiskObjectStore(platform.objects_dir)
+        async with open_search(platform) as search, open_objects(platform) as objects:
             yield Stores(db, objects, search.vectors, search.keywords)
     except TransientError as exc:
         raise CliError(f"a store is away: {exc}", ExitCode.UNREACHABLE) from exc

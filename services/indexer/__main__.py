@@ -10,11 +10,11 @@ from libs.eventbus import FlowPolicy, Policies
 from libs.kernel import TransientError, now_us
 from libs.models.call_log import SqlCallLog
 from libs.models.chat import open_chat_model
+from libs.service.objects import open_objects
 from libs.service.process import Platform, open_platform
 from libs.service.process import run as run_process
 from libs.service.regularly import regularly
 from libs.service.search import SearchStack, open_search
-from libs.storage.objects import DiskObjectStore
 from libs.storage.sql.active_index import ActiveIndex
 from services.indexer.catching_up import LANE, DueGraphs, adopt_all
 from services.indexer.deps import Deps
@@ -43,12 +43,13 @@ async def main(settings: IndexerSettings) -> None:
             settings.llm_api_key,
             SqlCallLog(platform.db),
         ) as chat,
+        open_objects(settings, platform.health.reporter("objects")) as objects,
     ):
         if await _prepared(platform, search) is None:
             return
         deps = Deps(
             db=platform.db,
-            objects=DiskObjectStore(settings.objects_dir),
+            objects=objects,
             embedder=search.embedder,
             vectors=search.vectors,
             keywords=search.keywords,

@@ -18,7 +18,6 @@ OBSERVABILITY = ROOT / "deploy" / "observability"
 # Of the full-size servers' adapters, where nothing in the code reads them yet.
 AHEAD_OF_THE_CODE = frozenset(
     {
-        *("S3_ENDPOINT", "S3_BUCKET", "S3_ACCESS_KEY", "S3_SECRET_KEY"),
         *("TIKA_URL", "SCHEMA_REGISTRY_URL"),
         *("EMBED_BASE_URL", "EMBED_MODEL", "EMBED_API_KEY"),
         *("KAFKA_SECURITY_PROTOCOL", "KAFKA_SASL_MECHANISM", "KAFKA_SASL_USERNAME"),

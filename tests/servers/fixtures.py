@@ -9,6 +9,7 @@ from tests.servers.frame import running
 from tests.servers.kafka import Kafka
 from tests.servers.mariadb import MariaDb
 from tests.servers.milvus import Milvus
+from tests.servers.minio import MinioServer
 
 
 @pytest.fixture(scope="session")
@@ -32,4 +33,10 @@ def elasticsearch(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Elastics
 @pytest.fixture(scope="session")
 def milvus(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Milvus]:
     with running(Milvus(tmp_path_factory.mktemp("milvus"))) as server:
+        yield server
+
+
+@pytest.fixture(scope="session")
+def minio(tmp_path_factory: pytest.TempPathFactory) -> Iterator[MinioServer]:
+    with running(MinioServer(tmp_path_factory.mktemp("minio"))) as server:
         yield server

@@ -1,6 +1,7 @@
 """The behaviour every object store shows. A backend's test class inherits it and opens `store`."""
 
 import asyncio
+import random
 from collections.abc import AsyncIterator
 
 import pytest
@@ -45,6 +46,41 @@ class ObjectStoreSuite:
         parts = [part async for part in store.stream("t/d/original")]
         assert b"".join(parts) == b"ab" + b"c" * 700_000
         assert max(map(len, parts)) < 700_000
+
+    async def test_a_large_blob_comes_in_many_pieces_and_is_read_in_bounded_blocks(
+        self, store: ObjectStore
+    ) -> None:
+        pieces = [bytes([number]) * 1_000_003 for number in range(18)]
+        assert await store.write("t/large", blocks(*pieces)) == 18_000_054
+        assert await store.get("t/large") == b"".join(pieces)
+        sizes = [len(block) async for block in store.stream("t/large")]
+        assert max(sizes) <= 1_000_000
+
+    async def test_a_large_blob_in_one_step(self, store: ObjectStore) -> None:
+        data = random.Random(1).randbytes(12_000_000)  # noqa: S311 - any bytes
+        await store.put("t/large", data)
+        assert await store.get("t/large") == data
+
+    async def test_a_stream_that_breaks_late_leaves_the_old_value(self, store: ObjectStore) -> None:
+        async def breaks_late() -> AsyncIterator[bytes]:
+            for number in range(18):
+                yield bytes([number]) * 1_000_000
+            raise BrokenUploadError
+
+        await store.put("t/k", b"old")
+        with pytest.raises(BrokenUploadError):
+            await store.write("t/k", breaks_late())
+        assert await store.get("t/k") == b"old"
+
+    async def test_a_stream_that_is_left_in_the_middle_keeps_nothing_busy(
+        self, store: ObjectStore
+    ) -> None:
+        await store.put("t/k", b"x" * 5_000_000)
+        for _ in range(40):  # more than there may be connections
+            stream = store.stream("t/k")
+            assert await anext(stream)
+            await stream.aclose()  # type: ignore[attr-defined]
+        assert len(await store.get("t/k")) == 5_000_000
 
     async def test_an_empty_blob_exists(self, store: ObjectStore) -> None:
         assert await store.write("t/empty", blocks()) == 0
@@ -103,9 +139,44 @@ class ObjectStoreSuite:
         assert [page async for page in store.pages("")] == []
         for key in ODD_KEYS:
             await store.put(key, b"x")
-        for prefix in ("", "acme/", "acme/doc/1/", "none/"):
+        for prefix in ("", "acme/", "acme/doc/1/", "acme/doc/1/te", "acme/合同", "acme/.", "none/"):
             paged = [key async for page in store.pages(prefix) for key in page]
             assert sorted(paged) == await store.keys(prefix)
+
+    async def test_more_keys_than_fit_on_a_page(self, store: ObjectStore) -> None:
+        await asyncio.gather(*(store.put(f"t/{number:04}", b"x") for number in range(120)))
+        assert len(await store.keys("t/")) == 120
+        assert await store.delete_prefix("t/00") == 100
+        left = [key async for page in store.pages("") for key in page]
+        assert (
+            sorted(left) == await store.keys("t/01") == [f"t/01{number:02}" for number in range(20)]
+        )
+
+    async def test_a_sweep_takes_nothing_of_writers_at_work(self, store: ObjectStore) -> None:
+        started, go_on = asyncio.Event(), asyncio.Event()
+
+        async def slow() -> AsyncIterator[bytes]:
+            yield b"x" * 9_000_000
+            started.set()
+            await go_on.wait()
+            yield b"end"
+
+        writer = asyncio.create_task(store.write("t/slow", slow()))
+        await started.wait()
+        assert await store.sweep() == 0
+        go_on.set()
+        assert await writer == 9_000_003
+        assert (await store.get("t/slow")).endswith(b"xend")
+
+    async def test_a_blob_that_is_replaced_while_it_is_read_is_read_whole(
+        self, store: ObjectStore
+    ) -> None:
+        await store.put("t/k", b"a" * 3_000_000)
+        stream = store.stream("t/k")
+        parts = [await anext(stream)]
+        await store.put("t/k", b"b" * 10)
+        parts += [part async for part in stream]
+        assert b"".join(parts) == b"a" * 3_000_000
 
     async def test_concurrent_writers_of_one_key_leave_one_whole_value(
         self, store: ObjectStore

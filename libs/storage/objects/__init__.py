@@ -1,4 +1,4 @@
-"""Object stores behind `libs.storage.ports.ObjectStore`."""
+"""Object stores behind `libs.storage.ports.ObjectStore`; `s3` is imported by who needs it."""
 
 from libs.storage.objects.disk import DiskObjectStore
 

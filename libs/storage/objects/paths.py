@@ -14,8 +14,8 @@ MAX_NAME_BYTES = 200
 _UNSAFE = re.compile(r"[^a-z0-9_.-]|^\.")
 
 
-def key_to_path(key: str) -> str:
-    """The relative path of a key.
+def check_key(key: str) -> list[str]:
+    """The segments of a key, each of which may be a name.
 
     Raises: ValueError for keys with an empty, `.` or `..` segment or of more than 1024 bytes.
     """
@@ -24,7 +24,12 @@ def key_to_path(key: str) -> str:
     segments = key.split("/")
     if any(segment in {"", ".", ".."} for segment in segments):
         raise ValueError(f"object key with an empty or dotted segment: {key!r}")
-    return "/".join(_encode(segment) for segment in segments)
+    return segments
+
+
+def key_to_path(key: str) -> str:
+    """The relative path of a key. Raises: ValueError for what is no key."""
+    return "/".join(_encode(segment) for segment in check_key(key))
 
 
 def path_to_key(path: str) -> str:

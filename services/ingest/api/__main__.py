@@ -4,11 +4,11 @@ import asyncio
 
 from libs.kernel import now_us
 from libs.service.chunking import open_helpers
+from libs.service.objects import open_objects
 from libs.service.process import open_platform, serve_http
 from libs.service.process import run as run_process
 from libs.service.regularly import regularly
 from libs.service.unfinished import DELETIONS, PIPELINE
-from libs.storage.objects import DiskObjectStore
 from services.ingest.api.app import create_app
 from services.ingest.api.deps import Ingest
 from services.ingest.api.orphans import sweep
@@ -17,9 +17,9 @@ from services.ingest.api.settings import IngestApiSettings
 
 
 async def main(settings: IngestApiSettings) -> None:
-    objects = DiskObjectStore(settings.objects_dir)
     async with (
         open_platform(settings, "ingest") as platform,
+        open_objects(settings, platform.health.reporter("objects")) as objects,
         open_helpers(settings, platform.db) as helpers,
         asyncio.TaskGroup() as tasks,
     ):

@@ -3,26 +3,36 @@
 import asyncio
 
 from libs.contracts import DocumentControl
+from libs.service.objects import open_objects
 from libs.service.process import open_platform
 from libs.service.process import run as run_process
-from libs.storage.objects import DiskObjectStore
+from libs.service.regularly import regularly
 from services.ingest.parser.adapters.pool import open_pool
 from services.ingest.parser.handlers import Deps, subscriptions
 from services.ingest.parser.settings import ParserSettings
+
+SWEEP_S = 600.0
 
 
 async def main(settings: ParserSettings) -> None:
     async with (
         open_platform(settings, "parser") as platform,
         open_pool(settings.parser_children, settings.limits) as pool,
+        open_objects(settings, platform.health.reporter("objects")) as objects,
     ):
-        objects = DiskObjectStore(settings.objects_dir)
-        await objects.sweep()
         deps = Deps(platform.db, objects, pool)
         async with asyncio.TaskGroup() as tasks:
             tasks.create_task(platform.listen(DocumentControl, deps.watch.on_control))
             tasks.create_task(
                 platform.consume(subscriptions(deps), group_id="parser", lanes=("", "urgent"))
+            )
+            tasks.create_task(
+                regularly(
+                    objects.sweep,
+                    "unfinished writes",
+                    interval_s=SWEEP_S,
+                    stop=platform.stopping,
+                )
             )
 
 

@@ -1,4 +1,4 @@
-"""The disk object store: the shared behaviour, and what only files can do."""
+"""The object stores: the shared behaviour on a disk and on MinIO, and what only files can do."""
 
 import asyncio
 import errno
@@ -10,6 +10,8 @@ import pytest
 
 from libs.kernel import TransientError
 from libs.storage.objects import DiskObjectStore
+from libs.storage.objects.s3 import S3ObjectStore, S3Policy
+from tests.servers.minio import MinioServer, bucket_on
 from tests.suites.object_store import ObjectStoreSuite, blocks
 
 
@@ -20,6 +22,14 @@ def store(tmp_path: Path) -> DiskObjectStore:
 
 class TestDiskObjectStore(ObjectStoreSuite):
     pass
+
+
+@pytest.mark.on_server
+class TestS3ObjectStore(ObjectStoreSuite):
+    @pytest.fixture
+    async def store(self, minio: MinioServer) -> AsyncIterator[S3ObjectStore]:
+        async with bucket_on(minio, S3Policy(page_keys=50)) as store:
+            yield store
 
 
 def files_in(folder: Path) -> list[Path]:

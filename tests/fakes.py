@@ -57,6 +57,10 @@ class FakeObjectStore:
             raise NotFoundError(f"no object {key}")
         return self.objects[key]
 
+    async def sweep(self) -> int:
+        self._check()
+        return 0  # nothing is ever unfinished
+
     async def stream(self, key: str) -> AsyncIterator[bytes]:
         value = await self.get(key)
         for at in range(0, len(value), self._block_bytes):

@@ -83,7 +83,7 @@ def _keeps_versions(client: Minio, bucket: str) -> bool:
 def _is_everybody(principal: Any) -> bool:
     if isinstance(principal, dict):
         return any("*" in _listed(who) for who in principal.values())
-    return principal == "*"
+    return bool(principal == "*")
 
 
 def _listed(value: Any) -> list[str]:

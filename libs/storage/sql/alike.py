@@ -12,7 +12,12 @@ from typing import Any
 from sqlalchemy import ColumnElement, RowMapping, Select, and_, delete, insert, select, union_all
 
 from libs.documents.likeness import KEYS, NEAR, Likeness, similarity
-from libs.storage.sql.tables import document_likeness, document_likeness_keys, documents
+from libs.storage.sql.tables import (
+    checked,
+    document_likeness,
+    document_likeness_keys,
+    documents,
+)
 from libs.storage.sql.work import UnitOfWork
 
 # A text that very many share keys with (a form that is filled in) names the likeliest of them.
@@ -83,7 +88,10 @@ async def _same(sql: UnitOfWork, tenant: str, own: dict[str, RowMapping]) -> dic
         sql,
         [
             _shown(tenant, *columns)
-            .where(document_likeness.c.text_sha256 == text_sha256)
+            .where(
+                document_likeness.c.tenant == tenant,  # what its index begins with
+                document_likeness.c.text_sha256 == text_sha256,
+            )
             .order_by(documents.c.id)
             .limit(_NAMED + 1)  # itself among them
             for text_sha256 in sorted({row["text_sha256"] for row in own.values()})
@@ -154,8 +162,7 @@ def _shown(tenant: str, *columns: ColumnElement[Any]) -> Select[Any]:
         select(*(columns or _SKETCHED))
         .join(document_likeness, document_likeness.c.document_id == documents.c.id)
         .where(
-            documents.c.tenant == tenant,
-            document_likeness.c.tenant == tenant,  # what its index begins with
+            checked(documents.c.tenant) == tenant,
             documents.c.active_generation == document_likeness.c.generation,
         )
     )

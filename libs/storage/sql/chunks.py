@@ -28,7 +28,7 @@ async def replace(
 
 async def clear(sql: UnitOfWork, tenant: str, document_id: str, generation: int) -> int:
     """Drop a generation's chunks; returns how many there were."""
-    return (await sql.execute(delete(chunks).where(_of(tenant, document_id, generation)))).rowcount
+    return await sql.affected(delete(chunks).where(_of(tenant, document_id, generation)))
 
 
 async def add(
@@ -114,7 +114,7 @@ async def delete_document(
     """Drop the chunks of every generation but those to keep; returns how many there were."""
     of_document = and_(chunks.c.tenant == tenant, chunks.c.document_id == document_id)
     dropped = chunks.c.generation.not_in(list(keep))
-    return (await sql.execute(delete(chunks).where(of_document, dropped))).rowcount
+    return await sql.affected(delete(chunks).where(of_document, dropped))
 
 
 async def _chunks(sql: UnitOfWork, *conditions: ColumnElement[bool]) -> list[Chunk]:

@@ -132,7 +132,7 @@ async def adopt(sql: UnitOfWork, *, limit: int) -> int:
         "model_calls",
         "updated_at",
     ]
-    adopted = (await sql.execute(insert(enrichments).from_select(columns, strangers))).rowcount
+    adopted = await sql.affected(insert(enrichments).from_select(columns, strangers))
     older = await sql.rows(
         select(enrichments.c.document_id).where(enrichments.c.rules < RULES_VERSION).limit(limit)
     )

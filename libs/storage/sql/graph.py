@@ -9,7 +9,13 @@ from sqlalchemy import Table, delete, func, insert, select, union_all
 
 from libs.documents.graph import Condition, Interval
 from libs.storage.sql.document_states import DocumentState
-from libs.storage.sql.tables import documents, graph_ends, graph_entities, graph_relations
+from libs.storage.sql.tables import (
+    checked,
+    documents,
+    graph_ends,
+    graph_entities,
+    graph_relations,
+)
 from libs.storage.sql.work import UnitOfWork
 
 TABLES = (graph_ends, graph_relations, graph_entities)
@@ -64,7 +70,9 @@ async def write(
     of = {"tenant": tenant, "document_id": document_id, "generation": generation}
     for table in TABLES:
         await sql.execute(
-            delete(table).where(table.c.tenant == tenant, table.c.chunk_id.in_(list(found)))
+            delete(table).where(
+                checked(table.c.tenant) == tenant, table.c.chunk_id.in_(list(found))
+            )
         )
     rows: dict[Table, list[dict[str, Any]]] = {table: [] for table in TABLES}
     for chunk_id, (entities, facts) in found.items():
@@ -113,7 +121,7 @@ async def facts_about(
         )
         .join(documents, documents.c.id == graph_relations.c.document_id)
         .where(
-            documents.c.tenant == tenant,
+            checked(documents.c.tenant) == tenant,
             documents.c.state != DocumentState.DELETED,
             documents.c.active_generation == graph_relations.c.generation,
         )
@@ -141,7 +149,7 @@ async def clear(sql: UnitOfWork, tenant: str, document_id: str, generation: int)
     for table in TABLES:
         await sql.execute(
             delete(table).where(
-                table.c.tenant == tenant,
+                checked(table.c.tenant) == tenant,
                 table.c.document_id == document_id,
                 table.c.generation == generation,
             )
@@ -152,7 +160,9 @@ async def delete_document(sql: UnitOfWork, tenant: str, document_id: str) -> Non
     """Drop a document's facts, of every generation."""
     for table in TABLES:
         await sql.execute(
-            delete(table).where(table.c.tenant == tenant, table.c.document_id == document_id)
+            delete(table).where(
+                checked(table.c.tenant) == tenant, table.c.document_id == document_id
+            )
         )
 
 
@@ -162,7 +172,7 @@ async def generations(sql: UnitOfWork, tenant: str, document_id: str) -> dict[in
     for table in TABLES:
         for row in await sql.rows(
             select(table.c.generation, func.count().label("count"))
-            .where(table.c.tenant == tenant, table.c.document_id == document_id)
+            .where(checked(table.c.tenant) == tenant, table.c.document_id == document_id)
             .group_by(table.c.generation)
         ):
             counted[row["generation"]] = counted.get(row["generation"], 0) + row["count"]

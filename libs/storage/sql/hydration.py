@@ -6,7 +6,7 @@ from typing import Any
 
 from sqlalchemy import ColumnElement, FromClause, RowMapping, select, tuple_
 
-from libs.storage.sql.tables import chunks, documents
+from libs.storage.sql.tables import checked, chunks, documents
 from libs.storage.sql.work import UnitOfWork
 
 DELETED = "deleted"
@@ -69,12 +69,12 @@ async def hydrate(
         .where(
             chunks.c.id.in_(chunk_ids),
             chunks.c.tenant == tenant,
-            documents.c.tenant == tenant,
+            checked(documents.c.tenant) == tenant,
             documents.c.state != DELETED,
             documents.c.active_generation == chunks.c.generation,
         )
     )
-    return {row["id"]: _visible(row) for row in rows}
+    return {row["id"]: _visible(row, row["parent_id"] if parents else None) for row in rows}
 
 
 async def why_hidden(sql: UnitOfWork, tenant: str, chunk_ids: Sequence[str]) -> dict[str, str]:
@@ -137,9 +137,8 @@ def _named(prefix: str, table: FromClause) -> list[ColumnElement[Any]]:
     return [table.c[field].label(f"{prefix}_{field}") for field in _FIELDS]
 
 
-def _visible(row: RowMapping) -> VisibleChunk:
+def _visible(row: RowMapping, parent_id: str | None) -> VisibleChunk:
     child = _stored(row, "child", row["id"])
-    parent_id = row.get("parent_id")
     parent = child if parent_id is None else _stored(row, "parent", parent_id)
     return VisibleChunk(
         child,

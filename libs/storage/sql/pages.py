@@ -5,7 +5,7 @@ from collections.abc import Collection
 from sqlalchemy import RowMapping, Table, and_, or_, select, union
 
 from libs.storage.sql.document_states import DocumentState
-from libs.storage.sql.tables import api_keys, chunks, documents, graph_entities, turns
+from libs.storage.sql.tables import api_keys, checked, chunks, documents, graph_entities, turns
 from libs.storage.sql.work import UnitOfWork
 
 
@@ -74,7 +74,7 @@ async def documents_by_id(
 ) -> dict[str, RowMapping]:
     """The rows, tombstones included, of those ids that the tenant has."""
     found = await sql.rows(
-        select(documents).where(documents.c.tenant == tenant, documents.c.id.in_(ids))
+        select(documents).where(checked(documents.c.tenant) == tenant, documents.c.id.in_(ids))
     )
     return {row["id"]: row for row in found}
 

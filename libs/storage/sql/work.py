@@ -4,9 +4,9 @@ import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
-from sqlalchemy import Executable, RowMapping, UpdateBase, insert
+from sqlalchemy import Executable, Result, RowMapping, UpdateBase, insert
 from sqlalchemy.engine import CursorResult
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 
@@ -19,9 +19,11 @@ from libs.storage.sql.engines import (
     entered_and_left,
     open_engine,
     silence_s,
+    snapshots_of,
 )
 from libs.storage.sql.failures import LostRaceError, sql_errors
 from libs.storage.sql.schema import check_revision
+from libs.storage.sql.snapshots import Snapshot, Snapshots
 from libs.storage.sql.tables import outbox
 
 T = TypeVar("T")
@@ -57,15 +59,17 @@ class UnitOfWork:
     `with_for_update()`, or is in the WHERE of a compare-and-set.
     """
 
-    def __init__(self, connection: AsyncConnection, *, read_only: bool = False) -> None:
+    def __init__(
+        self, connection: AsyncConnection | Snapshot, *, silence_s: float | None, read_only: bool
+    ) -> None:
         self._connection = connection
         self._read_only = read_only
-        self._silence_s = silence_s(connection.engine)
+        self._silence_s = silence_s
         self._undone: TransientError | None = None
         self.outbox_rows: list[OutboxRow] = []
         self.when_committed: list[Callable[[], None]] = []  # counts what has really happened
 
-    async def execute(self, statement: Executable, *args: Any) -> CursorResult[Any]:
+    async def execute(self, statement: Executable, *args: Any) -> Result[Any]:
         if self._read_only and isinstance(statement, UpdateBase):
             raise RuntimeError("a read-only unit of work cannot write: use Database.work()")
         self.check()
@@ -93,7 +97,11 @@ class UnitOfWork:
 
     async def compare_and_set(self, statement: Executable) -> bool:
         """Run an UPDATE whose WHERE holds the expected state; False: somebody was faster."""
-        return (await self.execute(statement)).rowcount == 1
+        return await self.affected(statement) == 1
+
+    async def affected(self, statement: Executable) -> int:
+        """Run a statement that writes; returns how many rows it did so to."""
+        return cast(CursorResult[Any], await self.execute(statement)).rowcount
 
     async def emit(self, event_: Event, *, lane: str = "", not_before: int = 0) -> None:
         """Announce an event when, and only when, this transaction commits.
@@ -132,8 +140,14 @@ class Database:
     (what it could not send, the sweep sends).
     """
 
-    def __init__(self, engine: AsyncEngine, after_commit: AfterCommit | None = None) -> None:
+    def __init__(
+        self,
+        engine: AsyncEngine,
+        after_commit: AfterCommit | None = None,
+        snapshots: Snapshots | None = None,
+    ) -> None:
         self.engine = engine
+        self._snapshots = snapshots
         self.after_commit = after_commit
         # SQLite has one writer at a time: the process's writers queue here, in order, and only
         # one of them waits for other processes.
@@ -145,7 +159,8 @@ class Database:
         """A writing transaction: commits at the end of the block, rolls back on any error."""
         async with AsyncExitStack() as stack:
             await self._wait_for_turn(stack)
-            unit = UnitOfWork(await self._transaction(stack))
+            connection = await self._transaction(stack)
+            unit = UnitOfWork(connection, silence_s=silence_s(self.engine), read_only=False)
             yield unit
             unit.check()
         for tell in unit.when_committed:
@@ -173,8 +188,13 @@ class Database:
     async def reading(self) -> AsyncIterator[UnitOfWork]:
         """A read-only snapshot; never waits for writers."""
         async with AsyncExitStack() as stack:
+            if self._snapshots is not None:
+                stack.enter_context(sql_errors())
+                snapshot = await stack.enter_async_context(self._snapshots.open())
+                yield UnitOfWork(snapshot, silence_s=None, read_only=True)
+                return
             connection = await self._transaction(stack, read_only=True)
-            yield UnitOfWork(connection, read_only=True)
+            yield UnitOfWork(connection, silence_s=silence_s(self.engine), read_only=True)
 
     async def create_schema(self) -> tuple[str | None, str | None]:
         """Make the tables, or bring them to the newest schema; returns its number before and after.
@@ -195,6 +215,8 @@ class Database:
 
     async def close(self) -> None:
         await self.engine.dispose()
+        if self._snapshots is not None:
+            self._snapshots.dispose()
 
     async def _wait_for_turn(self, stack: AsyncExitStack) -> None:
         task = asyncio.current_task()
@@ -232,4 +254,7 @@ def open_database(url: str, *, busy_timeout_s: float = WRITE_WAIT_S) -> Database
 
     Raises: ValueError: no such kind of database is supported.
     """
-    return Database(open_engine(url, busy_timeout_s=busy_timeout_s))
+    return Database(
+        open_engine(url, busy_timeout_s=busy_timeout_s),
+        snapshots=snapshots_of(url, busy_timeout_s=busy_timeout_s),
+    )

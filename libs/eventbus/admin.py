@@ -8,7 +8,9 @@ from aiokafka.errors import KafkaError, TopicAlreadyExistsError, for_code
 from tenacity import AsyncRetrying, retry_if_exception_type, wait_exponential_jitter
 
 from libs.contracts import TopicSpec, topic_specs
-from libs.kernel import PermanentError, TransientError
+from libs.eventbus.connection import KafkaConnection
+from libs.eventbus.reaching import not_reached
+from libs.kernel import PermanentError
 
 _TRY_TIMEOUT_MS = 5_000
 
@@ -18,7 +20,7 @@ class _NotYet(Exception):  # noqa: N818 - a state of the cluster, caught here, n
 
 
 async def apply_topics(
-    bootstrap: str,
+    kafka: KafkaConnection,
     specs: Sequence[TopicSpec] | None = None,
     *,
     replication_factor: int = 1,
@@ -48,21 +50,24 @@ async def apply_topics(
             async for attempt in retrying:
                 with attempt:
                     try:
-                        await _converge(bootstrap, wanted, replication_factor, created)
+                        await _converge(kafka, wanted, replication_factor, created)
                     except (KafkaError, OSError, TimeoutError, _NotYet) as exc:
                         last = f"{type(exc).__name__}: {exc}"
                         raise
     except TimeoutError as exc:
-        message = f"topics at {bootstrap} not ready within {timeout_s:g} s; last: {last}"
-        raise TransientError(message) from exc
+        message = f"topics at {kafka.bootstrap} not ready within {timeout_s:g} s; last: {last}"
+        raise await not_reached(kafka, message) from exc
     return created
 
 
 async def _converge(
-    bootstrap: str, wanted: dict[str, TopicSpec], replication_factor: int, created: list[str]
+    kafka: KafkaConnection,
+    wanted: dict[str, TopicSpec],
+    replication_factor: int,
+    created: list[str],
 ) -> None:
     """One try: create what is missing, then look whether the cluster shows it."""
-    admin = AIOKafkaAdminClient(bootstrap_servers=bootstrap, request_timeout_ms=_TRY_TIMEOUT_MS)
+    admin = kafka.admin(request_timeout_ms=_TRY_TIMEOUT_MS)
     try:
         await admin.start()
         missing = _missing(wanted.values(), await _partitions(admin))

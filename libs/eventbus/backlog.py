@@ -9,6 +9,7 @@ from aiokafka import AIOKafkaConsumer, TopicPartition
 from aiokafka.errors import KafkaError
 
 from libs.eventbus.closing import close_client
+from libs.eventbus.connection import KafkaConnection
 from libs.eventbus.offsets import KafkaOffsets, Place
 from libs.kernel import TransientError
 
@@ -41,10 +42,10 @@ class Backlogs(Protocol):
 class KafkaBacklogs:
     """`Backlogs` asked of the broker, each time over connections of its own."""
 
-    def __init__(self, bootstrap: str, *, timeout_s: float = 10.0) -> None:
-        self._bootstrap = bootstrap
+    def __init__(self, kafka: KafkaConnection, *, timeout_s: float = 10.0) -> None:
+        self._kafka = kafka
         self._timeout_s = timeout_s
-        self._committed = KafkaOffsets(bootstrap, timeout_s=timeout_s)
+        self._committed = KafkaOffsets(kafka, timeout_s=timeout_s)
 
     async def of_groups(
         self, places: Mapping[str, Collection[Place]]
@@ -61,11 +62,7 @@ class KafkaBacklogs:
         }
 
     async def _ends(self, places: Collection[Place]) -> dict[Place, int]:
-        client = AIOKafkaConsumer(
-            bootstrap_servers=self._bootstrap,
-            enable_auto_commit=False,
-            fetch_max_wait_ms=FETCH_WAIT_MS,
-        )
+        client = self._kafka.consumer(fetch_max_wait_ms=FETCH_WAIT_MS)
         try:
             async with asyncio.timeout(self._timeout_s):
                 await client.start()

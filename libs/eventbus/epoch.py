@@ -10,12 +10,12 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 
 import structlog
-from aiokafka import AIOKafkaConsumer, TopicPartition
-from aiokafka.admin import AIOKafkaAdminClient
+from aiokafka import TopicPartition
 from aiokafka.errors import KafkaError
 
 from libs.contracts import EPOCH_TOPIC, OutgoingRecord, topic_specs
 from libs.eventbus.closing import close_client
+from libs.eventbus.connection import KafkaConnection
 from libs.eventbus.publisher import KafkaPublisher
 from libs.kernel import TransientError, new_id
 from libs.observability.metrics import BROKER_EPOCHS
@@ -28,39 +28,40 @@ _PLACE = TopicPartition(EPOCH_TOPIC, 0)
 
 
 @asynccontextmanager
-async def _broker_errors(bootstrap: str, timeout_s: float) -> AsyncIterator[None]:
+async def _broker_errors(kafka: KafkaConnection, timeout_s: float) -> AsyncIterator[None]:
     try:
         async with asyncio.timeout(timeout_s):
             yield
     except (KafkaError, OSError, TimeoutError) as exc:
-        raise TransientError(f"broker at {bootstrap}: {exc or type(exc).__name__}") from exc
+        raise TransientError(f"broker at {kafka.bootstrap}: {exc or type(exc).__name__}") from exc
 
 
-async def read_epoch(bootstrap: str, *, timeout_s: float = 10.0) -> str | None:
+async def read_epoch(kafka: KafkaConnection, *, timeout_s: float = 10.0) -> str | None:
     """The epoch that the broker's log holds; None: it has none, so the log is new.
 
     Raises: TransientError when no broker answers.
     """
-    async with _broker_errors(bootstrap, timeout_s):
+    async with _broker_errors(kafka, timeout_s):
         # Asking for a topic by name would create it, so its existence is looked up first.
-        if EPOCH_TOPIC not in await _topics(bootstrap):
+        if EPOCH_TOPIC not in await _topics(kafka):
             return None
-        consumer = AIOKafkaConsumer(bootstrap_servers=bootstrap, enable_auto_commit=False)
+        # Not a seek to the beginning, which may be overtaken by the client's own first look-up.
+        consumer = kafka.consumer(auto_offset_reset="earliest")
         try:
             await consumer.start()
             consumer.assign([_PLACE])
-            if (await consumer.end_offsets([_PLACE]))[_PLACE] == 0:
+            first_offset = await consumer.beginning_offsets([_PLACE])
+            if await consumer.end_offsets([_PLACE]) == first_offset:
                 return None
-            await consumer.seek_to_beginning(_PLACE)
             first = await consumer.getone(_PLACE)
             return str(first.value.decode())
         finally:
             await close_client(consumer, timeout_s)
 
 
-async def _topics(bootstrap: str) -> dict[str, int]:
+async def _topics(kafka: KafkaConnection) -> dict[str, int]:
     """The partition counts of all topics."""
-    admin = AIOKafkaAdminClient(bootstrap_servers=bootstrap)
+    admin = kafka.admin()
     try:
         await admin.start()
         return {topic["topic"]: len(topic["partitions"]) for topic in await admin.describe_topics()}
@@ -68,30 +69,30 @@ async def _topics(bootstrap: str) -> dict[str, int]:
         await admin.close()
 
 
-async def has_every_topic(bootstrap: str, *, timeout_s: float = 10.0) -> bool:
+async def has_every_topic(kafka: KafkaConnection, *, timeout_s: float = 10.0) -> bool:
     """Whether the broker has every topic of the topic files, with its partitions.
 
     Raises: TransientError when no broker answers.
     """
-    async with _broker_errors(bootstrap, timeout_s):
-        found = await _topics(bootstrap)
+    async with _broker_errors(kafka, timeout_s):
+        found = await _topics(kafka)
     return all(found.get(spec.name) == spec.partitions for spec in topic_specs())
 
 
-async def ensure_epoch(bootstrap: str, db: Database, *, timeout_s: float = 30.0) -> str:
+async def ensure_epoch(kafka: KafkaConnection, db: Database, *, timeout_s: float = 30.0) -> str:
     """Give a new log its epoch and keep it in SQL; returns it. Topics must be there already.
 
     Safe to repeat and to run in several processes: the first record that reached the log counts.
 
     Raises: TransientError when no broker answers or SQL is away.
     """
-    epoch = await read_epoch(bootstrap, timeout_s=timeout_s)
+    epoch = await read_epoch(kafka, timeout_s=timeout_s)
     if epoch is None:
-        async with KafkaPublisher(bootstrap, timeout_s=timeout_s) as publisher:
+        async with KafkaPublisher(kafka, timeout_s=timeout_s) as publisher:
             await publisher.send(OutgoingRecord(EPOCH_TOPIC, "epoch", new_id().encode()))
-        epoch = await read_epoch(bootstrap, timeout_s=timeout_s)
+        epoch = await read_epoch(kafka, timeout_s=timeout_s)
     if epoch is None:
-        raise TransientError(f"the broker at {bootstrap} lost its epoch at once")
+        raise TransientError(f"the broker at {kafka.bootstrap} lost its epoch at once")
     async with db.work() as sql:
         if await store_epoch(sql, epoch):
             log.info("broker_epoch_is_new", epoch=epoch)
@@ -109,11 +110,11 @@ class EpochWatcher:
     """
 
     def __init__(
-        self, db: Database, bootstrap: str, *, poll_s: float = 1.0, verify_s: float = 20.0
+        self, db: Database, kafka: KafkaConnection, *, poll_s: float = 1.0, verify_s: float = 20.0
     ) -> None:
         self.current = ""
         self._db = db
-        self._bootstrap = bootstrap
+        self._kafka = kafka
         self._poll_s = poll_s
         self._verify_s = verify_s
         self._on_new_log: list[OnNewLog] = []
@@ -140,7 +141,7 @@ class EpochWatcher:
 
         Raises: TransientError when the broker or SQL is away.
         """
-        epoch = await read_epoch(self._bootstrap)
+        epoch = await read_epoch(self._kafka)
         if epoch is not None and epoch != self.current:
             async with self._db.work() as sql:
                 await store_epoch(sql, epoch)

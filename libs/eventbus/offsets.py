@@ -5,9 +5,9 @@ from collections.abc import Collection
 from typing import Protocol
 
 from aiokafka import TopicPartition
-from aiokafka.admin import AIOKafkaAdminClient
 from aiokafka.errors import KafkaError
 
+from libs.eventbus.connection import KafkaConnection
 from libs.kernel import TransientError
 
 Place = tuple[str, int]  # topic, partition
@@ -27,12 +27,12 @@ class CommittedOffsets(Protocol):
 class KafkaOffsets:
     """`CommittedOffsets` asked of the broker, each time over a connection of its own."""
 
-    def __init__(self, bootstrap: str, *, timeout_s: float = 10.0) -> None:
-        self._bootstrap = bootstrap
+    def __init__(self, kafka: KafkaConnection, *, timeout_s: float = 10.0) -> None:
+        self._kafka = kafka
         self._timeout_s = timeout_s
 
     async def of_group(self, group_id: str, places: Collection[Place]) -> dict[Place, int]:
-        admin = AIOKafkaAdminClient(bootstrap_servers=self._bootstrap)
+        admin = self._kafka.admin()
         wanted = [TopicPartition(topic, partition) for topic, partition in places]
         try:
             async with asyncio.timeout(self._timeout_s):

@@ -4,14 +4,16 @@ import asyncio
 from collections.abc import Sequence
 
 import structlog
-from aiokafka import AIOKafkaConsumer, TopicPartition
-from aiokafka.admin import AIOKafkaAdminClient, NewTopic
+from aiokafka import TopicPartition
+from aiokafka.admin import NewTopic
 from aiokafka.errors import KafkaError
 
 from libs.contracts import TopicSpec, topic_specs
 from libs.eventbus.admin import apply_topics
 from libs.eventbus.closing import close_client
+from libs.eventbus.connection import KafkaConnection
 from libs.eventbus.epoch import ensure_epoch, read_epoch
+from libs.eventbus.reaching import not_reached
 from libs.kernel import PermanentError, TransientError
 from libs.storage.sql import Database
 
@@ -21,7 +23,7 @@ _REQUEST_TIMEOUT_S = 5.0
 
 
 async def prepare_broker(
-    bootstrap: str,
+    kafka: KafkaConnection,
     db: Database,
     *,
     embedded: bool = False,
@@ -39,38 +41,37 @@ async def prepare_broker(
     """
     try:
         async with asyncio.timeout(timeout_s):
-            if embedded and await _patiently_read_epoch(bootstrap) is None:
-                await _make_anew(bootstrap, topic_specs())
-            await apply_topics(
-                bootstrap, replication_factor=replication_factor, timeout_s=timeout_s
-            )
-            return await ensure_epoch(bootstrap, db, timeout_s=timeout_s)
+            if embedded and await _patiently_read_epoch(kafka) is None:
+                await _make_anew(kafka, topic_specs())
+            await apply_topics(kafka, replication_factor=replication_factor, timeout_s=timeout_s)
+            return await ensure_epoch(kafka, db, timeout_s=timeout_s)
     except TimeoutError as exc:
-        raise TransientError(f"broker at {bootstrap} not ready within {timeout_s:g} s") from exc
+        what = f"broker at {kafka.bootstrap} not ready within {timeout_s:g} s"
+        raise await not_reached(kafka, what) from exc
 
 
-async def _patiently_read_epoch(bootstrap: str) -> str | None:
+async def _patiently_read_epoch(kafka: KafkaConnection) -> str | None:
     while True:
         try:
-            return await read_epoch(bootstrap, timeout_s=_REQUEST_TIMEOUT_S)
+            return await read_epoch(kafka, timeout_s=_REQUEST_TIMEOUT_S)
         except TransientError:
             await asyncio.sleep(0.1)
 
 
-async def _make_anew(bootstrap: str, specs: Sequence[TopicSpec]) -> None:
+async def _make_anew(kafka: KafkaConnection, specs: Sequence[TopicSpec]) -> None:
     """Until every topic has its shape and holds nothing: create, delete, create."""
     while True:
         try:
-            await _clear(bootstrap, specs)
-            await apply_topics(bootstrap, specs)
-            if not await _holds_records(bootstrap, specs):
+            await _clear(kafka, specs)
+            await apply_topics(kafka, specs)
+            if not await _holds_records(kafka, specs):
                 return
         except (KafkaError, OSError, TimeoutError, PermanentError) as exc:
             log.warning("topics_not_clean_yet", error=repr(exc))
 
 
-async def _clear(bootstrap: str, specs: Sequence[TopicSpec]) -> None:
-    admin = AIOKafkaAdminClient(bootstrap_servers=bootstrap)
+async def _clear(kafka: KafkaConnection, specs: Sequence[TopicSpec]) -> None:
+    admin = kafka.admin()
     try:
         await admin.start()
         # Only a topic that exists can be deleted, and only deleting removes stray records.
@@ -80,8 +81,8 @@ async def _clear(bootstrap: str, specs: Sequence[TopicSpec]) -> None:
         await admin.close()
 
 
-async def _holds_records(bootstrap: str, specs: Sequence[TopicSpec]) -> bool:
-    consumer = AIOKafkaConsumer(bootstrap_servers=bootstrap)
+async def _holds_records(kafka: KafkaConnection, specs: Sequence[TopicSpec]) -> bool:
+    consumer = kafka.consumer()
     try:
         await consumer.start()
         places = [TopicPartition(spec.name, p) for spec in specs for p in range(spec.partitions)]

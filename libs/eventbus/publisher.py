@@ -9,6 +9,7 @@ from aiokafka.errors import KafkaError
 
 from libs.contracts import OutgoingRecord, Position
 from libs.eventbus.closing import close_client
+from libs.eventbus.connection import KafkaConnection
 from libs.kernel import TransientError, stable_partition
 from libs.observability.metrics import EVENTBUS_PUBLISHED
 
@@ -38,15 +39,11 @@ class KafkaPublisher:
     """`Publisher` over one producer, which `renew` replaces when the broker's log is a new one.
 
     Args:
-        idempotence: Needs producer ids, which the embedded broker does not have.
         timeout_s: Bound on every send, connection and topic look-up included.
     """
 
-    def __init__(
-        self, bootstrap: str, *, idempotence: bool = False, timeout_s: float = 8.0
-    ) -> None:
-        self._bootstrap = bootstrap
-        self._idempotence = idempotence
+    def __init__(self, kafka: KafkaConnection, *, timeout_s: float = 8.0) -> None:
+        self._kafka = kafka
         self._timeout_s = timeout_s
         self._producer: AIOKafkaProducer | None = None
         self._gone = asyncio.Event()  # set when the producer is replaced
@@ -60,10 +57,7 @@ class KafkaPublisher:
 
     async def start(self) -> None:
         """Connect. Raises: TransientError when no broker answers."""
-        producer = AIOKafkaProducer(
-            bootstrap_servers=self._bootstrap,
-            acks="all",
-            enable_idempotence=self._idempotence,
+        producer = self._kafka.producer(
             request_timeout_ms=int(self._timeout_s * 1000),
             partitioner=_partition,
             max_request_size=8 * 1024 * 1024,
@@ -73,7 +67,7 @@ class KafkaPublisher:
             await asyncio.wait_for(producer.start(), self._timeout_s)
         except (KafkaError, OSError, TimeoutError) as exc:
             await close_client(producer, self._timeout_s)
-            raise TransientError(f"no broker at {self._bootstrap}: {exc}") from exc
+            raise TransientError(f"no broker at {self._kafka.bootstrap}: {exc}") from exc
         self._producer, self._gone = producer, asyncio.Event()
 
     async def renew(self) -> None:

@@ -6,7 +6,7 @@ from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 from typing import TypeVar
 
-from libs.eventbus import Consumer, KafkaConnection, Listener, Policies, Subscriptions
+from libs.eventbus import Consumer, Listener, Policies, Subscriptions
 from libs.eventbus.offsets import KafkaOffsets
 from libs.eventbus.publisher import KafkaPublisher, Publisher
 from libs.eventbus.reconciler import Reconciler, WorkSource
@@ -62,7 +62,7 @@ class Platform:
     ) -> None:
         """Handle a group's events until the process is to end; then drain, commit and leave."""
         consumer = Consumer(
-            self._kafka(),
+            self.settings.kafka,
             self.db,
             subscriptions,
             group_id=group_id,
@@ -85,21 +85,13 @@ class Platform:
             partitions: Which to read; None reads all.
         """
         listener = Listener(
-            self._kafka(),
+            self.settings.kafka,
             event_type,
             handle,
             partitions=partitions,
             report=self.health.reporter(source := f"listener {event_type.__name__}"),
         )
         await self._read(listener, source)
-
-    def _kafka(self) -> KafkaConnection:
-        settings = self.settings
-        return KafkaConnection(
-            settings.kafka_bootstrap,
-            settings.kafka_session_timeout_s,
-            settings.kafka_fetch_wait_s,
-        )
 
     async def _read(self, reader: Consumer | Listener, source: str) -> None:
         self.health.report(source, "kafka")
@@ -111,7 +103,7 @@ class Platform:
         """Emit lost work again, now, regularly and when the broker lost its log, until the end."""
         reconciler = Reconciler(
             self.db,
-            KafkaOffsets(self.settings.kafka_bootstrap),
+            KafkaOffsets(self.settings.kafka),
             lambda: self._upkeep.epoch.current,
             sources,
         )
@@ -139,11 +131,11 @@ async def open_platform(settings: PlatformSettings, service: str) -> AsyncIterat
     """
     _make_folder(settings.home)
     db = open_database(settings.sql_url)
-    kafka = KafkaPublisher(settings.kafka_bootstrap, idempotence=settings.kafka_idempotence)
+    kafka = KafkaPublisher(settings.kafka)
     housekeeper = Housekeeper(
         db, settings.retention, HousekeepingPolicy(interval_s=settings.housekeeping_s)
     )
-    upkeep = Upkeep(service, db, settings.kafka_bootstrap, kafka, housekeeper)
+    upkeep = Upkeep(service, db, settings.kafka, kafka, housekeeper)
     platform = Platform(settings, db, kafka, upkeep)
     try:
         async with asyncio.TaskGroup() as tasks:

@@ -10,6 +10,8 @@ from typing import Annotated, Any
 from pydantic import Field, field_validator
 from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 
+from libs.eventbus import KafkaConnection
+from libs.eventbus.security import KafkaSecurity, Mechanism, Protocol
 from libs.observability import redacted
 from libs.storage.sql.retention import DAY_S, HOUR_S, Retention
 
@@ -35,6 +37,18 @@ class PlatformSettings(BaseSettings):
     # What a hop may cost on the embedded broker; services that somebody waits for make it short.
     kafka_fetch_wait_s: float = Field(default=0.5, gt=0, validation_alias="KAFKA_FETCH_WAIT_S")
     kafka_idempotence: bool = Field(default=False, validation_alias="KAFKA_IDEMPOTENCE")
+    kafka_security_protocol: Protocol = Field(
+        default="PLAINTEXT", validation_alias="KAFKA_SECURITY_PROTOCOL"
+    )
+    kafka_sasl_mechanism: Mechanism = Field(
+        default="PLAIN", validation_alias="KAFKA_SASL_MECHANISM"
+    )
+    kafka_sasl_username: str | None = Field(default=None, validation_alias="KAFKA_SASL_USERNAME")
+    kafka_sasl_password: str | None = Field(
+        default=None, validation_alias="KAFKA_SASL_PASSWORD", repr=False
+    )
+    kafka_ssl_cafile: Path | None = Field(default=None, validation_alias="KAFKA_SSL_CAFILE")
+    kafka_client_rack: str | None = Field(default=None, validation_alias="KAFKA_CLIENT_RACK")
     database_url: str | None = Field(default=None, validation_alias="DATABASE_URL")
     # A bucket of MinIO or another S3 server; files in the data folder unless an endpoint is set.
     s3_endpoint: str | None = Field(default=None, validation_alias="S3_ENDPOINT")
@@ -81,6 +95,27 @@ class PlatformSettings(BaseSettings):
     def sql_url(self) -> str:
         """The SQLAlchemy URL; a SQLite file in the data folder unless one is configured."""
         return self.database_url or f"sqlite+aiosqlite:///{self.home.absolute() / 'sluice.db'}"
+
+    @property
+    def kafka(self) -> KafkaConnection:
+        """What every client of the broker is made from.
+
+        Raises: PermanentError (`kafka-settings`) that names the setting.
+        """
+        return KafkaConnection(
+            self.kafka_bootstrap,
+            session_timeout_s=self.kafka_session_timeout_s,
+            fetch_wait_s=self.kafka_fetch_wait_s,
+            security=KafkaSecurity(
+                self.kafka_security_protocol,
+                self.kafka_sasl_mechanism,
+                self.kafka_sasl_username,
+                self.kafka_sasl_password,
+                self.kafka_ssl_cafile,
+            ),
+            idempotence=self.kafka_idempotence,
+            rack=self.kafka_client_rack or None,
+        )
 
     @property
     def retention(self) -> Retention:

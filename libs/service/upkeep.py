@@ -9,8 +9,10 @@ from typing import Any
 
 import structlog
 
+from libs.eventbus.connection import KafkaConnection
 from libs.eventbus.epoch import EpochWatcher, ensure_epoch, has_every_topic
 from libs.eventbus.publisher import KafkaPublisher
+from libs.eventbus.reaching import UNREACHABLE, problem_of
 from libs.eventbus.relay import Relay
 from libs.eventbus.sweep import Sweep
 from libs.kernel import TransientError, new_id, now_us
@@ -33,26 +35,26 @@ class Upkeep:
         self,
         service: str,
         db: Database,
-        bootstrap: str,
-        kafka: KafkaPublisher,
+        kafka: KafkaConnection,
+        publisher: KafkaPublisher,
         housekeeper: Housekeeper,
     ) -> None:
         self.health = Health()
-        self.epoch = EpochWatcher(db, bootstrap)
+        self.epoch = EpochWatcher(db, kafka)
         self.sql_there = asyncio.Event()
         self.broker_there = asyncio.Event()
         self.worker = Worker(new_id(), service, socket.gethostname(), os.getpid(), now_us())
         self._db = db
-        self._bootstrap = bootstrap
         self._kafka = kafka
-        self._relay = Relay(db, kafka, lambda: self.epoch.current)
+        self._publisher = publisher
+        self._relay = Relay(db, publisher, lambda: self.epoch.current)
         db.after_commit = self._relay.after_commit
         self._housekeeper = housekeeper
         self._patient_until = asyncio.get_running_loop().time() + UNPREPARED_PATIENCE_S
         self._log_is_new = asyncio.Event()
         self.epoch.on_new_log(self._log_is_new.set)
         self.health.report("sql", "sql")
-        self.health.report("broker", "kafka")
+        self.health.report("broker", UNREACHABLE)
 
     async def run(self) -> None:
         """Until cancelled. Ends with an error only if something here is wrong."""
@@ -71,7 +73,7 @@ class Upkeep:
 
     async def close(self) -> None:
         """Disconnect; `run` must have ended."""
-        await self._kafka.close()
+        await self._publisher.close()
         with suppress(TransientError):
             async with self._db.work() as sql:
                 await leave(sql, self.worker.id)
@@ -92,14 +94,28 @@ class Upkeep:
     async def _connect_broker(self) -> None:
         await self.sql_there.wait()
         # Nothing is sent before the log has its epoch: rows keep the epoch they were sent in.
-        await _patiently(self._prepared, "broker_not_prepared")
-        await _patiently(self._kafka.start, "broker_not_there")
+        await _patiently(self._explained(self._prepared), "broker_not_prepared")
+        await _patiently(self._explained(self._publisher.start), "broker_not_there")
         while True:
             self.broker_there.set()
             self.health.report("broker", None)
             await self._log_is_new.wait()
             self._log_is_new.clear()
-            await _patiently(self._kafka.renew, "broker_not_there")
+            await _patiently(self._explained(self._publisher.renew), "broker_not_there")
+
+    def _explained(self, attempt: Callable[[], Awaitable[None]]) -> Callable[[], Awaitable[None]]:
+        """The attempt; when it fails for the connection, readiness and the error say why."""
+
+        async def attempt_or_explain() -> None:
+            try:
+                await attempt()
+            except TransientError as exc:
+                if (problem := await problem_of(self._kafka)) is None:
+                    raise
+                self.health.report("broker", problem)
+                raise TransientError(f"{exc}; {problem}", missing=problem) from exc
+
+        return attempt_or_explain
 
     async def _prepared(self) -> None:
         """Topics and epoch come from whoever starts the stack. A log that has its topics, but gets
@@ -108,16 +124,18 @@ class Upkeep:
         if not await self.epoch.verify():
             self.health.report("broker", "topics")
             late = asyncio.get_running_loop().time() > self._patient_until
-            if not (late and await has_every_topic(self._bootstrap)):
+            if not (late and await has_every_topic(self._kafka)):
                 raise TransientError("the broker has no topics yet: `sluice topics apply`")
-            await ensure_epoch(self._bootstrap, self._db)
+            await ensure_epoch(self._kafka, self._db)
             await self.epoch.refresh()
 
     async def _probe_broker(self) -> None:
         await self.broker_there.wait()
         while True:
             await asyncio.sleep(HEARTBEAT_S)
-            self.health.report("broker", None if await self._kafka.answers() else "kafka")
+            answers = await self._publisher.answers()
+            problem = None if answers else await problem_of(self._kafka) or UNREACHABLE
+            self.health.report("broker", problem)
 
     async def _beat(self) -> None:
         while True:

@@ -52,7 +52,7 @@ async def main(settings: GatewaySettings) -> None:
             await replies.hear(reply)
             fan_out.offer([to_record(reply, partition=reply_partition)])
 
-        backlogs = KafkaBacklogs(settings.kafka_bootstrap)
+        backlogs = KafkaBacklogs(settings.kafka)
         gateway = Gateway(
             settings=settings,
             db=platform.db,

@@ -5,6 +5,7 @@ Safe to repeat; runs again whenever the embedded broker came back empty.
 
 import asyncio
 import os
+from dataclasses import replace
 from pathlib import Path
 
 from libs.eventbus.preparation import prepare_broker
@@ -26,10 +27,8 @@ async def _prepare(settings: LocalSettings) -> None:
     try:
         await db.create_schema()
         await make_api_key(db, settings)
-        bootstrap = os.environ["KAFKA_BOOTSTRAP"]
-        await prepare_broker(
-            bootstrap, db, embedded=settings.embeds_broker, timeout_s=BROKER_TIMEOUT_S
-        )
+        kafka = replace(settings.kafka, bootstrap=os.environ["KAFKA_BOOTSTRAP"])
+        await prepare_broker(kafka, db, embedded=settings.embeds_broker, timeout_s=BROKER_TIMEOUT_S)
     finally:
         await db.close()
 

@@ -15,8 +15,7 @@ async def main(settings: MemoryCompactorSettings) -> None:
             return
         settings.faust_dir.mkdir(parents=True, exist_ok=True)
         policy = FaustPolicy(
-            settings.kafka_bootstrap,
-            settings.kafka_session_timeout_s,
+            settings.kafka,
             settings.faust_dir,
             settings.catch_up_interval_s,
         )

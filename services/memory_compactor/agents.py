@@ -13,6 +13,8 @@ import faust
 import structlog
 
 from libs.contracts import TurnCompleted, decode, topic_of
+from libs.eventbus import KafkaConnection
+from libs.eventbus.security import KafkaSecurity
 from libs.kernel import PermanentError, SluiceError
 from libs.storage.sql import Database
 from services.memory_compactor.compaction import catch_up, compact
@@ -26,8 +28,7 @@ GROUP = "memory_compactor"
 class FaustPolicy:
     """Where Faust connects and keeps its files, and its times in seconds."""
 
-    bootstrap: str
-    session_timeout_s: float
+    kafka: KafkaConnection
     data_dir: Path
     catch_up_interval_s: float
 
@@ -37,16 +38,18 @@ def build_app(db: Database, policy: FaustPolicy) -> Any:
 
     Topics exist before anything connects, so Faust creates none; it has no web server.
     """
+    kafka = policy.kafka
     app = faust.App(
         GROUP,
-        broker=f"kafka://{policy.bootstrap}",
+        broker=[f"kafka://{host}" for host in kafka.bootstrap.split(",")],
+        broker_credentials=_credentials(kafka.security),
         store="memory://",
         datadir=str(policy.data_dir),
         web_enabled=False,
         topic_allow_declare=False,
         topic_disable_leader=True,
-        broker_session_timeout=policy.session_timeout_s,
-        broker_heartbeat_interval=policy.session_timeout_s / 3,
+        broker_session_timeout=kafka.session_timeout_s,
+        broker_heartbeat_interval=kafka.session_timeout_s / 3,
         broker_commit_interval=1.0,
         consumer_auto_offset_reset="earliest",
         stream_wait_empty=False,
@@ -69,6 +72,17 @@ def build_app(db: Database, policy: FaustPolicy) -> Any:
     app.agent(completed, name="fold_completed_turns")(fold_completed_turns)
     app.timer(policy.catch_up_interval_s, name="catch_up")(fold_what_was_missed)
     return app
+
+
+def _credentials(security: KafkaSecurity) -> Any:
+    if security.with_password:
+        return faust.SASLCredentials(
+            username=security.username,
+            password=security.password,
+            mechanism=security.mechanism,
+            ssl_context=security.ssl_context(),
+        )
+    return faust.SSLCredentials(security.ssl_context()) if security.encrypted else None
 
 
 async def on_completed(value: bytes, db: Database) -> None:

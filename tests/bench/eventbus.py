@@ -16,7 +16,7 @@ from rich.progress import track
 from rich.table import Table
 
 from libs.contracts import DocumentUploaded, TopicSpec, retry_topic, to_record, topic_specs
-from libs.eventbus import apply_topics
+from libs.eventbus import KafkaConnection, apply_topics
 from libs.observability import tracing
 from tests.bench.event_readers import TOPIC
 from tests.broker import running_broker
@@ -70,7 +70,7 @@ async def fill(bootstrap: str) -> None:
 async def measure(bootstrap: str, reader: str, group: str) -> Speed:
     """One run."""
     count = FEWER.get(reader, RECORD_COUNT)
-    await apply_topics(bootstrap, [TopicSpec(retry_topic(TOPIC, group), 6, -1)])
+    await apply_topics(KafkaConnection(bootstrap), [TopicSpec(retry_topic(TOPIC, group), 6, -1)])
     process = await asyncio.create_subprocess_exec(
         *(sys.executable, "-m", "tests.bench.event_readers", reader, bootstrap, group, str(count)),
         stdout=subprocess.PIPE,
@@ -89,7 +89,7 @@ async def measure(bootstrap: str, reader: str, group: str) -> Speed:
 async def compare() -> dict[str, list[Speed]]:
     speeds: dict[str, list[Speed]] = {reader: [] for reader in LABELS}
     async with running_broker() as bootstrap:
-        await apply_topics(bootstrap, topic_specs())
+        await apply_topics(KafkaConnection(bootstrap), topic_specs())
         await fill(bootstrap)
         runs = [(turn, reader) for turn in range(ROUNDS) for reader in LABELS]
         for turn, reader in track(runs, "measuring", console=Console(stderr=True)):

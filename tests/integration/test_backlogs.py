@@ -19,8 +19,8 @@ TOPICS = [TopicSpec("a.b.v1", 2, 3_600_000), TopicSpec("c.d.v1", 1, 3_600_000)]
 
 async def test_what_a_group_has_not_committed_waits_for_it() -> None:
     async with running_broker() as bootstrap:
-        await apply_topics(bootstrap, TOPICS, timeout_s=20)
-        async with KafkaPublisher(bootstrap) as publisher:
+        await apply_topics(KafkaConnection(bootstrap), TOPICS, timeout_s=20)
+        async with KafkaPublisher(KafkaConnection(bootstrap)) as publisher:
             records = [OutgoingRecord("a.b.v1", str(n), b"x", {}, 1) for n in range(5)]
             await publisher.send_many(records)
         client = group_client(KafkaConnection(bootstrap), "first")
@@ -29,13 +29,14 @@ async def test_what_a_group_has_not_committed_waits_for_it() -> None:
         await client.commit({TopicPartition("a.b.v1", 1): 3})
         await close_client(client, 5.0)
         places = [("a.b.v1", 0), ("a.b.v1", 1), ("c.d.v1", 0)]
-        found = await KafkaBacklogs(bootstrap).of_groups({"first": places, "second": places[1:]})
+        backlogs = KafkaBacklogs(KafkaConnection(bootstrap))
+        found = await backlogs.of_groups({"first": places, "second": places[1:]})
         assert found["first"][places[1]] == Backlog(3, 5)
         assert [found["first"][place].waiting for place in places] == [0, 2, 0]
         assert [found["second"][place].waiting for place in places[1:]] == [5, 0]
 
 
 async def test_a_broker_that_is_away_is_a_transient_error() -> None:
-    backlogs = KafkaBacklogs(f"127.0.0.1:{free_port()}", timeout_s=2.0)
+    backlogs = KafkaBacklogs(KafkaConnection(f"127.0.0.1:{free_port()}"), timeout_s=2.0)
     with pytest.raises(TransientError):
         await backlogs.of_groups({"g": [("a.b.v1", 0)]})

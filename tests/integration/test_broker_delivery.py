@@ -9,6 +9,7 @@ from aiokafka import AIOKafkaProducer
 from aiokafka.admin import AIOKafkaAdminClient, NewTopic
 
 from libs.contracts import OutgoingRecord, Position, topic_specs
+from libs.eventbus import KafkaConnection
 from libs.eventbus.epoch import EpochWatcher, ensure_epoch, read_epoch
 from libs.eventbus.offsets import KafkaOffsets
 from libs.eventbus.preparation import prepare_broker
@@ -44,8 +45,8 @@ async def partitions_of(bootstrap: str) -> dict[str, int]:
 
 async def test_records_of_a_key_stay_in_one_partition_and_in_order(db: Database) -> None:
     async with running_broker() as bootstrap:
-        await prepare_broker(bootstrap, db, embedded=True)
-        async with KafkaPublisher(bootstrap) as publisher:
+        await prepare_broker(KafkaConnection(bootstrap), db, embedded=True)
+        async with KafkaPublisher(KafkaConnection(bootstrap)) as publisher:
             records = [OutgoingRecord(TOPIC, f"d{n % 7}", str(n).encode()) for n in range(200)]
             outcomes = await publisher.send_many(records)
             chosen = await publisher.send(OutgoingRecord(TOPIC, "d1", b"v", partition=3))
@@ -60,8 +61,8 @@ async def test_records_of_a_key_stay_in_one_partition_and_in_order(db: Database)
 
 async def test_a_topic_that_does_not_exist_is_an_error_and_is_not_created(db: Database) -> None:
     async with running_broker() as bootstrap:
-        await prepare_broker(bootstrap, db, embedded=True)
-        async with KafkaPublisher(bootstrap) as publisher:
+        await prepare_broker(KafkaConnection(bootstrap), db, embedded=True)
+        async with KafkaPublisher(KafkaConnection(bootstrap)) as publisher:
             outcomes = await publisher.send_many(
                 [OutgoingRecord("no.such.topic", "k", b"v"), OutgoingRecord(TOPIC, "k", b"v")]
             )
@@ -76,17 +77,17 @@ async def test_a_publisher_fails_within_its_time_and_works_again_with_the_broker
     port = free_port()
     bootstrap = f"127.0.0.1:{port}"
     with pytest.raises(TransientError, match="no broker"):
-        await KafkaPublisher(bootstrap, timeout_s=1).start()
+        await KafkaPublisher(KafkaConnection(bootstrap), timeout_s=1).start()
     broker = await start_broker(port)
-    await prepare_broker(bootstrap, db, embedded=True)
-    async with KafkaPublisher(bootstrap, timeout_s=1) as publisher:
+    await prepare_broker(KafkaConnection(bootstrap), db, embedded=True)
+    async with KafkaPublisher(KafkaConnection(bootstrap), timeout_s=1) as publisher:
         await publisher.send(OutgoingRecord(TOPIC, "k", b"1"))
         await stop_broker(broker)
         async with asyncio.timeout(5):
             with pytest.raises(TransientError):
                 await publisher.send(OutgoingRecord(TOPIC, "k", b"2"))
         broker = await start_broker(port)
-        await prepare_broker(bootstrap, db, embedded=True)
+        await prepare_broker(KafkaConnection(bootstrap), db, embedded=True)
         await publisher.renew()
         await publisher.send(OutgoingRecord(TOPIC, "k", b"3"))
     await stop_broker(broker)
@@ -96,16 +97,18 @@ async def test_everybody_agrees_on_one_epoch_and_a_new_log_has_another(db: Datab
     port = free_port()
     bootstrap = f"127.0.0.1:{port}"
     broker = await start_broker(port)
-    await prepare_broker(bootstrap, db, embedded=True)
-    epochs = set(await asyncio.gather(*(ensure_epoch(bootstrap, db) for _ in range(4))))
-    watcher = EpochWatcher(db, bootstrap, poll_s=0.05)
+    await prepare_broker(KafkaConnection(bootstrap), db, embedded=True)
+    epochs = set(
+        await asyncio.gather(*(ensure_epoch(KafkaConnection(bootstrap), db) for _ in range(4)))
+    )
+    watcher = EpochWatcher(db, KafkaConnection(bootstrap), poll_s=0.05)
     seen: list[str] = []
     watcher.on_new_log(lambda: seen.append(watcher.current))
     watching = asyncio.create_task(watcher.run())
     await stop_broker(broker)
     broker = await start_broker(port)
-    assert await read_epoch(bootstrap) is None
-    new = await prepare_broker(bootstrap, db, embedded=True)
+    assert await read_epoch(KafkaConnection(bootstrap)) is None
+    new = await prepare_broker(KafkaConnection(bootstrap), db, embedded=True)
     await until(lambda: seen == [new], within_s=2)
     watching.cancel()
     async with db.reading() as sql:
@@ -121,9 +124,9 @@ async def test_a_log_that_was_lost_unseen_is_found_by_asking_the_broker(
     elsewhere = open_database(f"sqlite+aiosqlite:///{tmp_path / 'other.db'}")
     await elsewhere.create_schema()
     async with running_broker() as bootstrap:
-        watcher = EpochWatcher(db, bootstrap)
+        watcher = EpochWatcher(db, KafkaConnection(bootstrap))
         assert not await watcher.verify()
-        epoch = await prepare_broker(bootstrap, elsewhere, embedded=True)
+        epoch = await prepare_broker(KafkaConnection(bootstrap), elsewhere, embedded=True)
         assert await watcher.verify()
         assert watcher.current == epoch
     await elsewhere.close()
@@ -133,7 +136,7 @@ async def test_what_hasty_clients_left_in_a_new_log_is_cleared_away(db: Database
     port = free_port()
     bootstrap = f"127.0.0.1:{port}"
     broker = await start_broker(port)
-    await prepare_broker(bootstrap, db, embedded=True)
+    await prepare_broker(KafkaConnection(bootstrap), db, embedded=True)
     hasty = AIOKafkaProducer(bootstrap_servers=bootstrap, request_timeout_ms=2000)
     await hasty.start()
     await hasty.send_and_wait(TOPIC, b"1", partition=5)
@@ -146,10 +149,10 @@ async def test_what_hasty_clients_left_in_a_new_log_is_cleared_away(db: Database
     await other.send_and_wait("documents.parsed.v1", b"3")  # makes the topic, with another shape
     assert (await partitions_of(bootstrap))["documents.parsed.v1"] != PARTITIONS
 
-    await prepare_broker(bootstrap, db, embedded=True)
+    await prepare_broker(KafkaConnection(bootstrap), db, embedded=True)
 
     assert await partitions_of(bootstrap) == {s.name: s.partitions for s in topic_specs()}
-    async with KafkaPublisher(bootstrap) as publisher:
+    async with KafkaPublisher(KafkaConnection(bootstrap)) as publisher:
         for partition in range(PARTITIONS):
             for offset in range(2):
                 record = OutgoingRecord(TOPIC, "k", b"v", partition=partition)
@@ -161,10 +164,10 @@ async def test_what_hasty_clients_left_in_a_new_log_is_cleared_away(db: Database
 
 async def test_topics_with_data_of_a_log_that_has_its_epoch_are_left_alone(db: Database) -> None:
     async with running_broker() as bootstrap:
-        await prepare_broker(bootstrap, db, embedded=True)
-        async with KafkaPublisher(bootstrap) as publisher:
+        await prepare_broker(KafkaConnection(bootstrap), db, embedded=True)
+        async with KafkaPublisher(KafkaConnection(bootstrap)) as publisher:
             await publisher.send(OutgoingRecord(TOPIC, "k", b"1"))
-            await prepare_broker(bootstrap, db, embedded=True)
+            await prepare_broker(KafkaConnection(bootstrap), db, embedded=True)
             assert (await publisher.send(OutgoingRecord(TOPIC, "k", b"2"))).offset == 1
 
 
@@ -174,5 +177,7 @@ async def test_offsets_of_a_group_that_never_committed_are_zero(db: Database) ->
         await admin.start()
         await admin.create_topics([NewTopic("t", 2, 1)])
         await admin.close()
-        found = await KafkaOffsets(bootstrap).of_group("nobody", {("t", 0), ("t", 1)})
+        found = await KafkaOffsets(KafkaConnection(bootstrap)).of_group(
+            "nobody", {("t", 0), ("t", 1)}
+        )
     assert found == {("t", 0): 0, ("t", 1): 0}

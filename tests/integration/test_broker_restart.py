@@ -10,7 +10,7 @@ import pytest
 from sqlalchemy import insert, select, update
 
 from libs.contracts import DocumentUploaded, TurnControl
-from libs.eventbus import Subscriptions
+from libs.eventbus import KafkaConnection, Subscriptions
 from libs.eventbus.preparation import prepare_broker
 from libs.eventbus.reconciler import Unfinished
 from libs.service.process import Platform, open_platform
@@ -100,7 +100,7 @@ async def new_broker(settings: PlatformSettings, platform: Platform) -> asyncio.
     """What the supervisor does when the broker is gone."""
     broker = await start_broker(int(settings.kafka_bootstrap.split(":")[1]))
     await platform.db.create_schema()
-    await prepare_broker(settings.kafka_bootstrap, platform.db, embedded=True)
+    await prepare_broker(KafkaConnection(settings.kafka_bootstrap), platform.db, embedded=True)
     return broker
 
 

@@ -1,6 +1,7 @@
 """A process of the platform, from before its backends are there to its orderly end."""
 
 import asyncio
+import json
 import os
 import signal
 import sqlite3
@@ -11,9 +12,11 @@ from pathlib import Path
 
 import pytest
 
+from libs.eventbus.reaching import USER_REFUSED
 from libs.storage.sql import open_database
 from libs.storage.sql.schema import REVISION
 from tests.broker import free_port, running_broker, start_broker, stop_broker
+from tests.servers.kafka import Kafka
 from tests.waiting import until
 
 pytestmark = pytest.mark.integration
@@ -81,12 +84,14 @@ async def end_of(process: asyncio.subprocess.Process, *, within_s: float) -> str
 
 PREPARE = """
 import asyncio, sys
+from libs.eventbus import KafkaConnection
 from libs.eventbus.preparation import prepare_broker
+from libs.eventbus.reaching import USER_REFUSED
 from libs.storage.sql import open_database
 
 async def main():
     db = open_database(sys.argv[2])
-    await prepare_broker(sys.argv[1], db, embedded=True)
+    await prepare_broker(KafkaConnection(sys.argv[1]), db, embedded=True)
     await db.close()
 
 asyncio.run(main())
@@ -115,6 +120,35 @@ async def test_it_waits_for_the_broker_by_name_and_then_gets_ready(tmp_path: Pat
             await stop_broker(broker)
     assert process.returncode == 0, log
     assert worker(tmp_path) is None
+
+
+@pytest.mark.on_server
+async def test_it_names_a_wrong_password_of_the_broker_and_logs_none(
+    tmp_path: Path, kafka: Kafka
+) -> None:
+    await migrate(tmp_path)
+    secured = {
+        "KAFKA_SECURITY_PROTOCOL": "SASL_SSL",
+        "KAFKA_SASL_MECHANISM": "SCRAM-SHA-512",
+        "KAFKA_SASL_USERNAME": "sluice",
+        "KAFKA_SASL_PASSWORD": "not-the-pa55word",
+        "KAFKA_SSL_CAFILE": str(kafka.ca_file),
+    }
+    async with started(tmp_path, kafka.secure_bootstrap, **secured) as process:
+        await until_it_says(tmp_path, (False, json.dumps(["kafka", USER_REFUSED])))
+        log = await stop(process)
+    assert process.returncode == 0, log
+    assert USER_REFUSED in log
+    assert "not-the-pa55word" not in log
+
+
+async def test_settings_of_the_broker_that_cannot_work_end_it_with_what_to_set(
+    tmp_path: Path,
+) -> None:
+    async with started(tmp_path, "127.0.0.1:1", KAFKA_SECURITY_PROTOCOL="SASL_SSL") as process:
+        log = await end_of(process, within_s=PATIENCE_S)
+    assert process.returncode == 1
+    assert "set KAFKA_SASL_USERNAME and KAFKA_SASL_PASSWORD" in log
 
 
 async def migrate(home: Path) -> tuple[str | None, str | None]:

@@ -11,7 +11,7 @@ import pytest
 from sqlalchemy import func, insert, select, update
 
 from libs.contracts import DocumentUploaded
-from libs.eventbus import Subscriptions
+from libs.eventbus import KafkaConnection, Subscriptions
 from libs.eventbus.backlog import KafkaBacklogs
 from libs.eventbus.preparation import prepare_broker
 from libs.service.process import open_platform
@@ -36,7 +36,7 @@ async def test_its_events_are_sent_again_and_have_their_effect_once(tmp_path: Pa
         )
         db = open_database(settings.sql_url)
         await db.create_schema()
-        await prepare_broker(bootstrap, db, embedded=True)
+        await prepare_broker(KafkaConnection(bootstrap), db, embedded=True)
         sender = await asyncio.create_subprocess_exec(
             *(sys.executable, "-m", "tests.integration.relaying_process", *KEYS),
             cwd=ROOT,
@@ -78,5 +78,5 @@ async def test_its_events_are_sent_again_and_have_their_effect_once(tmp_path: Pa
 
 async def records_on(bootstrap: str) -> int:
     places = [(TOPIC, partition) for partition in range(6)]
-    found = await KafkaBacklogs(bootstrap).of_groups({"nobody": places})
+    found = await KafkaBacklogs(KafkaConnection(bootstrap)).of_groups({"nobody": places})
     return sum(backlog.end for backlog in found["nobody"].values())

@@ -10,6 +10,7 @@ import pytest
 from aiokafka.admin import AIOKafkaAdminClient
 
 from libs.contracts import TopicSpec, topic_specs
+from libs.eventbus import KafkaConnection
 from libs.eventbus.admin import apply_topics
 from libs.storage.sql import open_database
 from tests.broker import free_port, running_broker
@@ -55,7 +56,9 @@ async def test_every_topic_and_one_epoch_are_there_after_it_and_after_a_repeat(h
 
 async def test_a_topic_of_another_shape_is_named_and_ends_it_with_1(home: Path) -> None:
     async with running_broker() as bootstrap:
-        await apply_topics(bootstrap, [TopicSpec("documents.parsed.v1", 2, 1000)], timeout_s=20)
+        await apply_topics(
+            KafkaConnection(bootstrap), [TopicSpec("documents.parsed.v1", 2, 1000)], timeout_s=20
+        )
         code, _, err = await sluice(home, bootstrap, "topics", "apply")
     assert code == 1
     assert "documents.parsed.v1 has 2 partitions, wanted 6" in " ".join(err.split())

@@ -32,7 +32,7 @@ def apply(
         config = settings()
         async with own_database(config.sql_url) as db:
             epoch = await prepare_broker(
-                config.kafka_bootstrap,
+                config.kafka,
                 db,
                 replication_factor=replication_factor,
                 timeout_s=timeout,

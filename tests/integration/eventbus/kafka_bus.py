@@ -37,7 +37,7 @@ class KafkaBus:
     async def connect(self) -> None:
         """Prepare a fresh broker for publishing."""
         await self.disconnect()
-        await apply_topics(self.broker.bootstrap)
+        await apply_topics(KafkaConnection(self.broker.bootstrap))
         self._producer = AIOKafkaProducer(bootstrap_servers=self.broker.bootstrap)
         await self._producer.start()
 

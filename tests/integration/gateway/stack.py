@@ -10,7 +10,7 @@ from pathlib import Path
 
 import httpx
 
-from libs.eventbus import apply_topics
+from libs.eventbus import KafkaConnection, apply_topics
 from libs.eventbus.epoch import ensure_epoch
 from libs.kernel import new_id, now_us
 from libs.storage.sql import Database, api_keys, open_database, workers
@@ -91,8 +91,8 @@ async def running_stack(
         await db.create_schema()
         async with db.work() as sql:
             key = await api_keys.create(sql, "acme", role="reader", name="test")
-        await apply_topics(broker.bootstrap)
-        await ensure_epoch(broker.bootstrap, db)
+        await apply_topics(KafkaConnection(broker.bootstrap))
+        await ensure_epoch(KafkaConnection(broker.bootstrap), db)
         others = {name: workers.Worker(new_id(), name, "here", 1, now_us()) for name in NEEDED}
         await stack.enter_async_context(_beating(db, others))
         made = [

@@ -16,6 +16,7 @@ import pytest
 import pytest_asyncio
 
 from libs.contracts import to_record
+from libs.eventbus import KafkaConnection
 from libs.eventbus.preparation import prepare_broker
 from libs.eventbus.publisher import KafkaPublisher
 from libs.service.turn_journal import ReplyFanOut
@@ -84,7 +85,7 @@ async def stage(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Stage
     quick = {"SLUICE_HEARTBEAT_S": f"{HEARTBEAT_S}", "SLUICE_SEND_TIMEOUT_S": f"{SEND_TIMEOUT_S}"}
     async with (
         running_stack(tmp_path_factory.mktemp("outages"), 2, quick) as stack,
-        KafkaPublisher(stack.broker.bootstrap) as publisher,
+        KafkaPublisher(KafkaConnection(stack.broker.bootstrap)) as publisher,
         ReplyFanOut(publisher) as fan_out,
     ):
         yield Stage(stack, publisher, fan_out)
@@ -204,7 +205,7 @@ async def test_a_stream_goes_on_while_the_broker_is_away_and_after_it_came_back_
         await stage.say(turn_id, 5, 10)
         await reader.got(11)
         await broker.restart()
-        await prepare_broker(broker.bootstrap, stage.stack.db, embedded=True)
+        await prepare_broker(KafkaConnection(broker.bootstrap), stage.stack.db, embedded=True)
         await stage.publisher.renew()
         await stage.say(turn_id, 10, 15)
         await stage.end(turn_id)

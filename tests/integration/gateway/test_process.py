@@ -49,7 +49,7 @@ async def test_a_question_goes_out_and_its_answer_comes_back_over_the_broker(
     path = f"/v1/conversations/{await gateway.conversation()}/turns"
     async with (
         requests_of(stack.broker.bootstrap) as requests,
-        KafkaPublisher(stack.broker.bootstrap) as publisher,
+        KafkaPublisher(KafkaConnection(stack.broker.bootstrap)) as publisher,
         gateway.client.stream("POST", path, json={"text": "What?"}, headers=SSE) as response,
     ):
         async with asyncio.timeout(10):

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sqlalchemy import RowMapping, select
 
-from libs.eventbus import FlowPolicy, Policies, RetryPolicy, Subscriptions
+from libs.eventbus import FlowPolicy, KafkaConnection, Policies, RetryPolicy, Subscriptions
 from libs.eventbus.preparation import prepare_broker
 from libs.kernel import new_id
 from libs.observability import tracing
@@ -104,7 +104,7 @@ class Pipeline:
         await read_or_make(self.db, ACTIVE)
         await self.vectors.ensure(ACTIVE.vector_collection)
         await self.keywords.ensure(ACTIVE.keyword_index)
-        await prepare_broker(self.broker.bootstrap, self.db, embedded=True)
+        await prepare_broker(KafkaConnection(self.broker.bootstrap), self.db, embedded=True)
 
     async def start(self, *services: str) -> None:
         for name in services or SERVICES:

@@ -34,7 +34,7 @@ def llm() -> Iterator[LlmServer]:
 @pytest.fixture
 async def bootstrap() -> AsyncIterator[str]:
     async with running_broker() as address:
-        await apply_topics(address)
+        await apply_topics(KafkaConnection(address))
         yield address
 
 
@@ -43,8 +43,8 @@ async def db(tmp_path: Path, bootstrap: str) -> AsyncIterator[Database]:
     """A database whose events this process relays, as a gateway's would."""
     database = open_database(f"sqlite+aiosqlite:///{tmp_path / 'sluice.db'}")
     await database.create_schema()
-    epoch = await ensure_epoch(bootstrap, database)
-    async with KafkaPublisher(bootstrap) as publisher:
+    epoch = await ensure_epoch(KafkaConnection(bootstrap), database)
+    async with KafkaPublisher(KafkaConnection(bootstrap)) as publisher:
         relay = Relay(database, publisher, lambda: str(epoch))
         database.after_commit = relay.after_commit
         relaying = asyncio.create_task(relay.run())

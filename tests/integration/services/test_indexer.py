@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from libs.contracts import DocumentChunked, DocumentDeleted
+from libs.eventbus import KafkaConnection
 from libs.eventbus.preparation import prepare_broker
 from libs.eventbus.testing import InMemoryBus
 from libs.kernel import TransientError
@@ -135,7 +136,7 @@ async def test_a_new_generation_takes_over_and_a_deletion_ends_it(world: World) 
 
 async def test_the_process_gets_ready_indexes_and_stops(tmp_path: Path, server: MilvusLite) -> None:
     async with running_broker() as bootstrap, sqlite(tmp_path) as db:
-        await prepare_broker(bootstrap, db, embedded=True)
+        await prepare_broker(KafkaConnection(bootstrap), db, embedded=True)
         home, uri = str(tmp_path), server.uri
         process = await asyncio.create_subprocess_exec(
             *(sys.executable, "-m", "services.indexer"),

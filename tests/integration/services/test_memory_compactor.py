@@ -8,15 +8,20 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
+import pytest
+
 from libs.contracts import TurnCompleted, to_record
 from libs.contracts.memory import ConversationMemory
+from libs.eventbus import KafkaConnection
 from libs.eventbus.admin import apply_topics
 from libs.eventbus.epoch import ensure_epoch
+from libs.eventbus.preparation import prepare_broker
 from libs.eventbus.publisher import KafkaPublisher
 from libs.storage.sql import Database, open_database, turns
 from libs.storage.sql.memories import load_memory
 from libs.storage.sql.workers import living
 from tests.broker import free_port, start_broker, stop_broker
+from tests.servers.kafka import PASSWORD, USER, Kafka
 
 ROOT = Path(__file__).parents[3]
 
@@ -33,14 +38,17 @@ class Stack:
 
     async def start_broker(self) -> None:
         self.broker = await start_broker(self.port)
-        await apply_topics(self.bootstrap)
-        await ensure_epoch(self.bootstrap, self.db)
+        await apply_topics(KafkaConnection(self.bootstrap))
+        await ensure_epoch(KafkaConnection(self.bootstrap), self.db)
 
-    async def start_service(self, *, catch_up_interval_s: float) -> asyncio.subprocess.Process:
+    async def start_service(
+        self, *, catch_up_interval_s: float, **settings: str
+    ) -> asyncio.subprocess.Process:
         environment = os.environ | {
             "SLUICE_HOME": str(self.home),
             "KAFKA_BOOTSTRAP": self.bootstrap,
             "SLUICE_MEMORY_CATCH_UP_INTERVAL_S": str(catch_up_interval_s),
+            **settings,
         }
         return await asyncio.create_subprocess_exec(
             sys.executable, "-m", "services.memory_compactor", cwd=ROOT, env=environment
@@ -53,7 +61,7 @@ class Stack:
         return TurnCompleted("acme", conversation_id, turn["id"], "done")
 
     async def publish(self, event: TurnCompleted) -> None:
-        async with KafkaPublisher(self.bootstrap) as publisher:
+        async with KafkaPublisher(KafkaConnection(self.bootstrap)) as publisher:
             await publisher.send(to_record(event))
 
     async def memory(self, conversation_id: str) -> ConversationMemory:
@@ -128,4 +136,26 @@ async def test_goes_on_after_a_broker_that_lost_its_log(tmp_path: Path) -> None:
         await made.publish(await made.completed_turn(conversation_id))
         await made.folded(conversation_id, 3, within_s=30)
         assert service.returncode is None
+        assert await end(service) == 0
+
+
+@pytest.mark.on_server
+async def test_it_reads_a_kafka_that_wants_tls_and_a_password(tmp_path: Path, kafka: Kafka) -> None:
+    async with stack(tmp_path) as made:
+        made.bootstrap = kafka.bootstrap
+        await prepare_broker(KafkaConnection(kafka.bootstrap), made.db)
+        service = await made.start_service(
+            catch_up_interval_s=3600,
+            KAFKA_BOOTSTRAP=kafka.secure_bootstrap,
+            KAFKA_SECURITY_PROTOCOL="SASL_SSL",
+            KAFKA_SASL_MECHANISM="SCRAM-SHA-512",
+            KAFKA_SASL_USERNAME=USER,
+            KAFKA_SASL_PASSWORD=PASSWORD,
+            KAFKA_SSL_CAFILE=str(kafka.ca_file),
+        )
+        await made.ready()
+        async with made.db.work() as sql:
+            conversation_id = await turns.create_conversation(sql, "acme")
+        await made.publish(await made.completed_turn(conversation_id))
+        await made.folded(conversation_id, 1, within_s=20)
         assert await end(service) == 0

@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 from sqlalchemy import RowMapping
 
+from libs.eventbus import KafkaConnection
 from libs.eventbus.preparation import prepare_broker
 from libs.kernel import new_id
 from libs.storage.keys import original_key, text_key
@@ -83,7 +84,7 @@ async def test_uploads_end_chunked_or_failed_with_a_reason(tmp_path: Path) -> No
     await db.create_schema()
     objects = DiskObjectStore(tmp_path / "objects")
     async with running_broker() as bootstrap:
-        await prepare_broker(bootstrap, db, embedded=True)
+        await prepare_broker(KafkaConnection(bootstrap), db, embedded=True)
         async with (
             service("services.ingest.parser", tmp_path, bootstrap) as parser,
             service("services.chunker", tmp_path, bootstrap),

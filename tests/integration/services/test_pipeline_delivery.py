@@ -10,7 +10,7 @@ import pytest
 from sqlalchemy import select
 
 from libs.contracts import DocumentChunked, DocumentDeleted, DocumentParsed, DocumentUploaded
-from libs.eventbus import RetryPolicy
+from libs.eventbus import KafkaConnection, RetryPolicy
 from libs.eventbus.backlog import KafkaBacklogs
 from libs.eventbus.preparation import prepare_broker
 from libs.kernel import PermanentError, TransientError
@@ -154,7 +154,7 @@ async def test_events_of_documents_that_are_gone_hold_up_nobody(work: Pipeline) 
             await sql.emit(DocumentDeleted(TENANT, each))
     await work.upload(*names("good", 12))
     await work.until_states(indexed=12)
-    reader = LagReader(work.db, KafkaBacklogs(work.broker.bootstrap))
+    reader = LagReader(work.db, KafkaBacklogs(KafkaConnection(work.broker.bootstrap)))
 
     async def nothing_waits() -> bool:
         report = await reader.read()
@@ -186,7 +186,7 @@ async def test_documents_at_any_stage_go_on_by_themselves_after_everything_died(
     async with work.db.work() as sql:
         await documents.tombstone(sql, TENANT, tombstone)  # its event gets nowhere either
     await work.broker.restart()
-    await prepare_broker(work.broker.bootstrap, work.db, embedded=True)
+    await prepare_broker(KafkaConnection(work.broker.bootstrap), work.db, embedded=True)
     for fates in (work.parser.fates, work.embedder.fates):
         fates.held.clear()
     await work.start()
@@ -202,7 +202,7 @@ async def test_a_queue_that_nobody_works_off_is_named_until_somebody_does(work: 
     await work.start("ingest", "parser", "chunker")
     ids = await work.upload(*names("good", 3))
     await work.until_states(chunked=3)
-    backlogs = KafkaBacklogs(work.broker.bootstrap)
+    backlogs = KafkaBacklogs(KafkaConnection(work.broker.bootstrap))
     lags, stuck = LagReader(work.db, backlogs), StuckReader(work.db, backlogs)
 
     async def is_stalled() -> bool:
@@ -226,7 +226,7 @@ async def test_a_rate_limited_model_shows_until_when_and_then_it_goes_on(work: P
     work.embedder.fates.once["limited"] = TransientError("the model answered HTTP 429")
     await work.start()
     (document_id,) = await work.upload("limited-0")
-    stuck = StuckReader(work.db, KafkaBacklogs(work.broker.bootstrap))
+    stuck = StuckReader(work.db, KafkaBacklogs(KafkaConnection(work.broker.bootstrap)))
 
     async def why() -> tuple[str, str]:
         unmoved = of_document((await work.rows())[document_id])

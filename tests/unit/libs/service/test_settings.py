@@ -25,7 +25,7 @@ def subclasses(of: type[PlatformSettings]) -> Iterator[type[PlatformSettings]]:
 
 
 def test_no_settings_show_a_secret(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in ("LLM_API_KEY", "SLUICE_API_KEY", "MILVUS_TOKEN"):
+    for name in ("LLM_API_KEY", "SLUICE_API_KEY", "MILVUS_TOKEN", "KAFKA_SASL_PASSWORD"):
         monkeypatch.setenv(name, "s3cret")
     for name in (
         *("DATABASE_URL", "MILVUS_URI", "ELASTICSEARCH_URL"),

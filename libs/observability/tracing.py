@@ -1,7 +1,8 @@
 """W3C trace context, carried by a context variable and by `traceparent` headers.
 
 A context is three plain values, so a message that isn't sampled costs no OpenTelemetry call at all.
-Spans are started only where the context is sampled and `configure_tracing` was given a processor.
+Spans are started only where the context is sampled and `configure_tracing` was given a processor
+(`exporting` gives one to processes).
 """
 
 import re
@@ -137,6 +138,12 @@ class Step:
             context = _context_of(self._recorded.get_span_context())
         self._token = _current.set(context)
         return context
+
+    def tell(self, name: str, **attributes: str | int | float) -> None:
+        """What is known only while it lasts: a better name, and more about it."""
+        if self._recorded is not None:
+            self._recorded.update_name(name)
+            self._recorded.set_attributes(attributes)
 
     def __exit__(
         self,

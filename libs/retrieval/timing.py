@@ -4,6 +4,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+from libs.observability import tracing
 from libs.observability.metrics import RETRIEVAL_SECONDS
 
 
@@ -17,7 +18,8 @@ class Timings:
     def of(self, step: str) -> Iterator[None]:
         started = time.perf_counter()
         try:
-            yield
+            with tracing.span(f"search {step}"):
+                yield
         finally:
             took = time.perf_counter() - started
             self.seconds[step] = self.seconds.get(step, 0.0) + took

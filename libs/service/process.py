@@ -11,6 +11,7 @@ from libs.eventbus.offsets import KafkaOffsets
 from libs.eventbus.publisher import KafkaPublisher, Publisher
 from libs.eventbus.reconciler import Reconciler, WorkSource
 from libs.kernel import PermanentError
+from libs.observability.exporting import exporting
 from libs.service.health import Health
 from libs.service.housekeeping import Housekeeper, HousekeepingPolicy
 from libs.service.http import serve_http
@@ -138,18 +139,19 @@ async def open_platform(settings: PlatformSettings, service: str) -> AsyncIterat
     upkeep = Upkeep(service, db, settings.kafka, kafka, housekeeper)
     platform = Platform(settings, db, kafka, upkeep)
     try:
-        async with asyncio.TaskGroup() as tasks:
-            background = [tasks.create_task(upkeep.run())]
-            background.append(tasks.create_task(platform.serve_health()))
-            try:
-                with suppress(TimeoutError):
-                    async with asyncio.timeout(SQL_PATIENCE_S):
-                        await upkeep.sql_there.wait()
-                yield platform
-                await upkeep.drain()
-            finally:
-                for task in background:
-                    task.cancel()
+        with exporting(settings.otlp_endpoint, service, settings.trace_ratio):
+            async with asyncio.TaskGroup() as tasks:
+                background = [tasks.create_task(upkeep.run())]
+                background.append(tasks.create_task(platform.serve_health()))
+                try:
+                    with suppress(TimeoutError):
+                        async with asyncio.timeout(SQL_PATIENCE_S):
+                            await upkeep.sql_there.wait()
+                    yield platform
+                    await upkeep.drain()
+                finally:
+                    for task in background:
+                        task.cancel()
     except ExceptionGroup as group:
         if len(group.exceptions) == 1:
             raise group.exceptions[0] from None

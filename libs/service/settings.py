@@ -84,6 +84,9 @@ class PlatformSettings(BaseSettings):
     )
     # How often rows that are no longer kept are removed, jittered.
     housekeeping_s: float = Field(default=60.0, gt=0, validation_alias="SLUICE_HOUSEKEEPING_S")
+    # Spans go to an OTLP receiver; this share of the traces that begin here.
+    otlp_endpoint: str | None = Field(default=None, validation_alias="OTEL_EXPORTER_OTLP_ENDPOINT")
+    trace_ratio: float = Field(default=0.1, ge=0, le=1, validation_alias="SLUICE_TRACE_RATIO")
     log_level: str = Field(default="INFO", validation_alias="SLUICE_LOG_LEVEL")
 
     def __repr_args__(self) -> Iterable[tuple[str | None, Any]]:

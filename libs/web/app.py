@@ -14,6 +14,7 @@ from libs.web.limits import BodyLimitMiddleware
 from libs.web.measuring import MeasuringMiddleware
 from libs.web.openapi import install_openapi
 from libs.web.problems import install_problems
+from libs.web.tracing import TracingMiddleware
 
 
 def new_app(
@@ -51,6 +52,7 @@ def new_app(
         pace=pace,
     )
     app.add_middleware(HostCheckMiddleware, allowed=tuple(allowed_hosts))
+    app.add_middleware(TracingMiddleware)
     app.add_middleware(MeasuringMiddleware)
     app.include_router(health_routes(missing))
     return app

@@ -20,7 +20,6 @@ AHEAD_OF_THE_CODE = frozenset(
     {
         *("TIKA_URL", "SCHEMA_REGISTRY_URL"),
         *("EMBED_BASE_URL", "EMBED_MODEL", "EMBED_API_KEY"),
-        "OTEL_EXPORTER_OTLP_ENDPOINT",
     }
 )
 

@@ -11,7 +11,7 @@ def exporting(endpoint: str | None, service: str, sample_ratio: float) -> Iterat
     """Within the block, spans of sampled traces go to `endpoint`; None: nowhere.
 
     They are sent in batches by a thread of its own; when the collector is away they are dropped
-    after some tries, and nothing waits for them but the end of the block, for some seconds at the most.
+    after some tries, and nothing waits for them but the end of the block, for some seconds.
     Headers, certificates and the like are the exporter's own variables (`OTEL_EXPORTER_OTLP_…`).
 
     Args:

@@ -176,7 +176,7 @@ class Life:
 
     async def open(self) -> None:
         await self.db.create_schema()
-        await read_or_make(self.db, ACTIVE)
+        await read_or_make(self.db, ACTIVE, analyser=1)
         await self.vectors.ensure(ACTIVE.vector_collection)
         await self.keywords.ensure(ACTIVE.keyword_index)
 

@@ -55,7 +55,7 @@ class Library:
     active: ActiveIndex = ACTIVE
 
     async def open(self) -> "Library":
-        await read_or_make(self.db, self.active)
+        await read_or_make(self.db, self.active, analyser=1)
         await self.vectors.ensure(self.active.vector_collection)
         await self.keywords.ensure(self.active.keyword_index)
         return self

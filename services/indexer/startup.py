@@ -2,6 +2,7 @@
 
 import re
 
+from libs.documents.analysis import VERSION as ANALYSER
 from libs.documents.analysis import analyse
 from libs.kernel import TransientError
 from libs.models.ports import Embedder
@@ -42,7 +43,7 @@ async def prepare(
 
     Raises: TransientError when a store is away or does not find a probe; try again later.
     """
-    active = await read_or_make(db, wanted_index(embedder))
+    active = await read_or_make(db, wanted_index(embedder), analyser=ANALYSER)
     if active.embedding_model != embedder.name:
         return active
     await vectors.ensure(active.vector_collection)

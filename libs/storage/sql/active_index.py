@@ -79,8 +79,18 @@ async def read_sets(sql: UnitOfWork, *, lock: bool = False) -> IndexSets:
     return IndexSets(active, Building(row["id"], index))
 
 
-async def read_or_make(db: Database, wanted: ActiveIndex) -> ActiveIndex:
-    """The row; `wanted` becomes it when there is none. Two that start at once get the same."""
+async def analyser(sql: UnitOfWork) -> int | None:
+    """The version of the analysis that made the active set's terms; None: there is no set yet."""
+    found = await sql.scalar(select(active_index.c.analyser))
+    return None if found is None else int(found)
+
+
+async def read_or_make(db: Database, wanted: ActiveIndex, *, analyser: int) -> ActiveIndex:
+    """The row; `wanted` becomes it when there is none. Two that start at once get the same.
+
+    Args:
+        analyser: The version of the analysis that makes its terms.
+    """
     try:
         async with db.work() as sql:
             if await sql.first(select(active_index.c.id)) is None:
@@ -90,6 +100,7 @@ async def read_or_make(db: Database, wanted: ActiveIndex) -> ActiveIndex:
                         embedding_model=wanted.embedding_model,
                         vector_collection=wanted.vector_collection,
                         keyword_index=wanted.keyword_index,
+                        analyser=analyser,
                     )
                 )
     except ConflictError:  # another process was faster

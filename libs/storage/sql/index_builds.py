@@ -169,6 +169,7 @@ async def switch(sql: UnitOfWork, build_id: str) -> bool:
             embedding_model=row["embedding_model"],
             vector_collection=row["vector_collection"],
             keyword_index=row["keyword_index"],
+            analyser=row["analyser"],
         )
     )
     await sql.execute(
@@ -212,14 +213,6 @@ async def over(sql: UnitOfWork) -> list[tuple[str, str]]:
         else:
             kept.update(names)
     return [names for names in dict.fromkeys(past) if names not in kept]
-
-
-async def analyser_of(sql: UnitOfWork, active: ActiveIndex) -> int:
-    """The version of the analysis that made the active set's terms; sets of the first start: 1."""
-    found = await sql.scalar(
-        select(index_builds.c.analyser).where(index_builds.c.keyword_index == active.keyword_index)
-    )
-    return 1 if found is None else int(found)
 
 
 def _names(row: RowMapping, prefix: str) -> list[tuple[str, str]]:

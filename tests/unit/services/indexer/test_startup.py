@@ -85,6 +85,6 @@ async def test_a_model_whose_vectors_have_other_dimensions_than_declared_is_not_
 async def test_an_index_of_another_model_is_left_as_it_is(tmp_path: Path) -> None:
     other, vectors = ActiveIndex("other-model", "vectors", "keywords"), FakeVectors()
     async with sqlite(tmp_path) as db:
-        await read_or_make(db, other)
+        await read_or_make(db, other, analyser=1)
         assert await prepare(db, FakeEmbedder(), vectors, FakeKeywords()) == other
     assert not vectors.rows

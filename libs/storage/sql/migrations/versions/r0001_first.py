@@ -185,6 +185,7 @@ active_index = Table(
     Column("embedding_model", Key, nullable=False),
     Column("vector_collection", Key, nullable=False),
     Column("keyword_index", Key, nullable=False),
+    Column("analyser", Integer, nullable=False),  # version of the analysis that made its terms
 )
 
 # What the shown generation of a document is like; see `libs.documents.likeness`.

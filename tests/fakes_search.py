@@ -130,6 +130,9 @@ class FakeEmbedder:
     name = "fake-words"
     dimension = 64
 
+    async def ready(self) -> None:
+        pass
+
     async def embed_passages(self, texts: Sequence[str]) -> NDArray[np.float32]:
         return np.stack([_bag(text) for text in texts])
 

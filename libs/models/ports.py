@@ -14,7 +14,15 @@ class Embedder(Protocol):
     """Text to unit vectors of one space. Raises: TransientError when it cannot run now."""
 
     name: str  # goes into the collection's name: another model is another collection
-    dimension: int
+
+    @property
+    def dimension(self) -> int:
+        """Of a model on a server: known once it was `ready`; TransientError before."""
+        ...
+
+    async def ready(self) -> None:
+        """See that the model is there. Every other call does so by itself, if it must."""
+        ...
 
     async def embed_passages(self, texts: Sequence[str]) -> NDArray[np.float32]:
         """(n, dimension) float32, rows of unit length, in the order of `texts`."""
@@ -92,9 +100,10 @@ class CallLog(Protocol):
 class ModelUnavailableError(TransientError):
     """The model could not answer, after the tries of the one retry owner."""
 
-    def __init__(self, outcome: str, detail: str) -> None:
-        super().__init__(f"{outcome}: {detail}")
+    def __init__(self, outcome: str, detail: str, *, missing: str = "") -> None:
+        super().__init__(f"{outcome}: {detail}", missing=missing)
         self.outcome = outcome  # as in `ModelCall`
+        self.detail = detail
 
 
 class ChatModel(Protocol):

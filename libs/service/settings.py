@@ -61,6 +61,16 @@ class PlatformSettings(BaseSettings):
     llm_base_url: str | None = Field(default=None, validation_alias="LLM_BASE_URL")
     llm_model: str | None = Field(default=None, validation_alias="LLM_MODEL")
     llm_api_key: str | None = Field(default=None, validation_alias="LLM_API_KEY", repr=False)
+    # Embeddings of an OpenAI-compatible server; the bundled model unless an address is set.
+    embed_base_url: str | None = Field(default=None, validation_alias="EMBED_BASE_URL")
+    embed_model: str | None = Field(default=None, validation_alias="EMBED_MODEL")
+    embed_api_key: str | None = Field(default=None, validation_alias="EMBED_API_KEY", repr=False)
+    embed_query_prefix: str = Field(default="", validation_alias="EMBED_QUERY_PREFIX")
+    embed_passage_prefix: str = Field(default="", validation_alias="EMBED_PASSAGE_PREFIX")
+    # The cosines that count as a similarity of 0, 0.45 and 1, by commas; none: measured.
+    embed_cosines: Annotated[tuple[float, ...], NoDecode] = Field(
+        default=(), validation_alias="EMBED_COSINES"
+    )
     # What puts the best hits of a search in order: a `/rerank` API or a model in a folder.
     rerank_base_url: str | None = Field(default=None, validation_alias="RERANK_BASE_URL")
     rerank_model: str | None = Field(default=None, validation_alias="RERANK_MODEL")
@@ -138,9 +148,9 @@ class PlatformSettings(BaseSettings):
     def keywords_dir(self) -> Path:
         return self.home / "keywords"
 
-    @field_validator("allowed_hosts", mode="before")
+    @field_validator("allowed_hosts", "embed_cosines", mode="before")
     @classmethod
-    def _names(cls, value: object) -> object:
+    def _listed(cls, value: object) -> object:
         if isinstance(value, str):
             return tuple(name.strip() for name in value.split(",") if name.strip())
         return value

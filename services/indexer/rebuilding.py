@@ -131,6 +131,7 @@ class Rebuilder:
 
     async def _build(self, build: RowMapping) -> bool:
         if build["vector_collection"] is None:
+            await self._deps.embedder.ready()
             async with self._deps.db.work() as sql:
                 index = wanted_index(self._deps.embedder, build["id"])
                 await index_builds.take_up(sql, build["id"], index, ANALYSER)

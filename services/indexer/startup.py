@@ -43,6 +43,7 @@ async def prepare(
 
     Raises: TransientError when a store is away or does not find a probe; try again later.
     """
+    await embedder.ready()
     active = await read_or_make(db, wanted_index(embedder), analyser=ANALYSER)
     if active.embedding_model != embedder.name:
         return active

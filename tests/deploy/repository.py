@@ -19,7 +19,6 @@ OBSERVABILITY = ROOT / "deploy" / "observability"
 AHEAD_OF_THE_CODE = frozenset(
     {
         *("TIKA_URL", "SCHEMA_REGISTRY_URL"),
-        *("EMBED_BASE_URL", "EMBED_MODEL", "EMBED_API_KEY"),
     }
 )
 

@@ -37,6 +37,8 @@ _KEEPALIVE: Final = {
 class MilvusVectors:
     """`VectorIndex` over the server at `uri`; vectors are `dimension` float32 of unit length.
 
+    A dimension that is not known yet is asked for when a collection is made.
+
     The synchronous client runs in threads, as the asynchronous one cannot make an index on Milvus
     Lite. Every call has a deadline; whoever calls owns retries beyond it. Flushes are made for
     Milvus Lite alone: a full Milvus seals segments by itself and limits the rate of such calls.
@@ -45,7 +47,7 @@ class MilvusVectors:
     def __init__(
         self,
         uri: str,
-        dimension: int,
+        dimension: int | Callable[[], int],
         *,
         token: str = "",
         timeout_s: float = 10.0,
@@ -62,12 +64,14 @@ class MilvusVectors:
         self._flusher = Flusher(self.flush, flush or FlushPolicy())
 
     async def ensure(self, name: str) -> None:
+        dimension = self._dimension() if callable(self._dimension) else self._dimension
+
         def ensure(client: MilvusClient) -> None:
             if not client.has_collection(name, timeout=self._timeout_s):
                 make(
                     client,
                     name,
-                    self._dimension,
+                    dimension,
                     is_lite=self._is_lite,
                     timeout_s=self._timeout_s,
                 )

@@ -14,7 +14,7 @@ from libs.storage.ports import IndexHit
 from libs.storage.sql import Database, graph
 from libs.storage.sql.graph import StoredFact
 
-MAX_FACTS: Final = 64  # looked at in each step
+MAX_FACTS: Final = 500  # read in each step: SQL does not compare amounts, so rules are many
 MAX_NAMES: Final = 64  # of a question, that are looked for
 MAX_NEIGHBOURS: Final = 12  # names that the second step starts from
 _MET, _ALL_NAMES, _SECOND_STEP = 0.6, 0.3, 0.5

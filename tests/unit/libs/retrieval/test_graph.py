@@ -118,3 +118,13 @@ async def test_a_question_of_very_many_names_is_answered(world: World) -> None:
     forms = " ".join(f"Form A{n}" for n in range(600))
     question = f"Who approves a reimbursement of 35,000 yuan? {forms}"
     assert list(await world.lifted(question)) == ["d.1.c0"]
+
+
+async def test_the_rule_that_fits_is_found_among_hundreds_about_the_same(world: World) -> None:
+    lines = [
+        f"Reimbursements from {step},000 to {step},999 yuan need approval by the CEO."
+        for step in range(100, 400)
+    ]
+    await world.add("e", *lines)
+    found = await world.lifted("Who approves a reimbursement of 350,500 yuan?")
+    assert set(found) == {"d.1.c0", "e.1.c250"}

@@ -90,9 +90,9 @@ def _run(session: Any, encoded: Sequence[Any]) -> Any:
     feed = {name: np.asarray(known[name], dtype=np.int64) for name in wanted & known.keys()}
     try:
         logits = session.run(None, feed)[0]
+        answers = np.asarray(logits, dtype=np.float64).reshape(len(encoded), -1)[:, -1]
     except Exception as exc:
-        raise _unusable(f"the rerank model does not take a tokenizer's output: {exc}") from exc
-    answers = np.asarray(logits, dtype=np.float64).reshape(len(encoded), -1)[:, -1]
+        raise _unusable(f"the rerank model gives no score for each pair: {exc}") from exc
     return 1.0 / (1.0 + np.exp(-np.clip(answers, -500, 500)))
 
 

@@ -22,7 +22,7 @@ WORDS = ["[PAD]", "[CLS]", "[SEP]", "[UNK]", "parcels", "late", "letters", "quic
 WEIGHTS = [9.0, 0.0, 0.0, -0.5, 1.0, 2.0, -1.0, -2.0]  # what a padding would add, if it were seen
 
 
-def make_model(folder: Path, *, columns: int = 1) -> Path:
+def make_model(folder: Path, *, columns: int = 1, sums_over: tuple[int, ...] = (1, 2)) -> Path:
     """Sums a weight per token that the mask shows; a length that is no multiple of 8 is refused."""
     tokenizer = Tokenizer(WordLevel({word: i for i, word in enumerate(WORDS)}, unk_token="[UNK]"))
     tokenizer.pre_tokenizer = Whitespace()
@@ -47,7 +47,7 @@ def make_model(folder: Path, *, columns: int = 1) -> Path:
         "table": table,
         "last": np.array([2], dtype=np.int64),
         "eights": np.array([0, -1, 8, columns], dtype=np.int64),
-        "sides": np.array([1, 2], dtype=np.int64),
+        "sides": np.array(sums_over, dtype=np.int64),
     }
     graph = helper.make_graph(
         nodes,
@@ -83,6 +83,13 @@ async def test_pairs_are_scored_in_the_order_of_the_texts(tmp_path: Path, column
     logits = [1 - 3, 1 + 1 + 42, 1 + 1, *[0] * 8, 1 + 2, 1]
     assert scores == pytest.approx([1 / (1 + np.exp(-logit)) for logit in logits])
     assert again == pytest.approx(scores[2:3])
+
+
+async def test_a_model_that_scores_no_pairs_is_refused(tmp_path: Path) -> None:
+    reranker = OnnxReranker(make_model(tmp_path, sums_over=(0, 1, 2)))
+    with pytest.raises(PermanentError, match="score for each pair"):
+        await reranker.rerank("late", ["quick", "letters"])
+    reranker.close()
 
 
 async def test_a_long_text_is_cut_and_the_question_is_kept(tmp_path: Path) -> None:

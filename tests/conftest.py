@@ -8,7 +8,7 @@ from hypothesis import settings
 settings.register_profile("sluice", deadline=None)
 settings.load_profile("sluice")
 
-pytest_plugins = ["tests.servers.fixtures", "tests.servers.databases"]
+pytest_plugins = ["tests.servers.fixtures", "tests.servers.databases", "tests.servers.brokers"]
 
 _renderer = structlog.dev.ConsoleRenderer(exception_formatter=structlog.dev.plain_traceback)
 structlog.configure(processors=[*structlog.get_config()["processors"][:-1], _renderer])

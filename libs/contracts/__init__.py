@@ -1,6 +1,6 @@
 """Events, the execution plan, topics and the Avro codec."""
 
-from libs.contracts.codec import decode, encode
+from libs.contracts.codec import decode, encode, read
 from libs.contracts.events import (
     DocumentChunked,
     DocumentControl,
@@ -56,6 +56,7 @@ __all__ = [
     "encode",
     "groups_of",
     "load_topics",
+    "read",
     "retry_topic",
     "to_record",
     "topic_of",

@@ -10,7 +10,6 @@ from typing import Any
 import fastavro
 
 from libs.contracts.topics import SCHEMAS_DIR, load_topics
-from libs.kernel import PermanentError
 
 HEADER = struct.Struct(">bI")
 
@@ -26,8 +25,13 @@ class SchemaVersion:
 
     @property
     def header(self) -> bytes:
-        """The framing before the body: magic byte 0 and the id, big-endian."""
+        """The framing before the body with the committed id: magic byte 0 and it, big-endian."""
         return HEADER.pack(0, self.id)
+
+    @property
+    def name(self) -> str:
+        """What headers call it, whatever its id is: `<topic>/<version>`."""
+        return f"{self.topic}/{self.version}"
 
     @cached_property
     def parsed(self) -> Any:
@@ -42,6 +46,7 @@ class SchemaStore:
         self._topics = load_topics(directory / "topics")
         self._topic_names = {topic.event: topic.name for topic in self._topics.values()}
         self._by_id = {found.id: found for found in _versions(directory)}
+        self._by_name = {found.name: found for found in self._by_id.values()}
         self._newest: dict[str, SchemaVersion] = {}
         for found in sorted(self._by_id.values(), key=lambda one: one.version):
             self._newest[found.topic] = found
@@ -63,18 +68,19 @@ class SchemaStore:
         found = (one for one in self._by_id.values() if one.topic == topic)
         return sorted(found, key=lambda one: one.version)
 
+    def named(self, name: str) -> SchemaVersion | None:
+        """The version that a header names; None: it is not committed here."""
+        return self._by_name.get(name)
+
     def newest_of_all(self) -> list[SchemaVersion]:
         """The newest version of every topic, oldest topic first."""
         topics = dict.fromkeys(found.topic for found in self._by_id.values())
         return [self._newest[topic] for topic in topics]
 
-    def by_id(self, schema_id: int) -> SchemaVersion:
-        """The version with an id. Raises: PermanentError (`unknown-schema`)."""
-        try:
-            return self._by_id[schema_id]
-        except KeyError:
-            detail = f"no schema has the id {schema_id}"
-            raise PermanentError("unknown-schema", detail) from None
+    @property
+    def committed_ids(self) -> dict[int, SchemaVersion]:
+        """The ids that are used where no registry gives them."""
+        return dict(self._by_id)
 
 
 def _versions(directory: Path) -> list[SchemaVersion]:

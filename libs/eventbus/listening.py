@@ -9,11 +9,12 @@ import structlog
 from aiokafka import AIOKafkaConsumer, TopicPartition
 from aiokafka.errors import KafkaError
 
-from libs.contracts import decode
+from libs.contracts import read
 from libs.contracts.topics import Topic, topic_of
 from libs.eventbus.closing import close_client
 from libs.eventbus.connection import KafkaConnection, reader_client
 from libs.eventbus.membership import BROKER_TIMEOUT_S, POLL_MS
+from libs.eventbus.message import Record, schema_of
 from libs.eventbus.reporting import REJOIN_DELAY_S, Report, report_nothing
 from libs.eventbus.waiting import until_any
 
@@ -84,12 +85,12 @@ class Listener:
         while True:
             for partition, records in (await client.getmany(timeout_ms=POLL_MS)).items():
                 for record in records:
-                    await self._deliver(record.value)
+                    await self._deliver(record)
                     self._positions[partition] = record.offset + 1
 
-    async def _deliver(self, value: bytes | None) -> None:
+    async def _deliver(self, record: Record) -> None:
         try:
-            event: Any = decode(value or b"")
+            event: Any = await read(record.value or b"", schema_of(record))
             if isinstance(event, self._event_type):
                 await self._handle(event)
         except Exception:

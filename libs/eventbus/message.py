@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Sequence
 from typing import Protocol
 
-from libs.contracts.record import TENANT
+from libs.contracts.record import SCHEMA, TENANT
 
 ATTEMPT = "attempt"
 ORIGIN = "origin"  # `topic/partition/offset` where a retried message was first read
@@ -41,6 +41,11 @@ def header(headers: Iterable[tuple[str, bytes]], name: str) -> str | None:
         if key == name:
             return value.decode(errors="replace")
     return None
+
+
+def schema_of(record: Record) -> str | None:
+    """The name of the schema that the record says it was written with."""
+    return header(record.headers, SCHEMA)
 
 
 def text_headers(record: Record) -> dict[str, str]:

@@ -7,10 +7,10 @@ from typing import Any
 
 import structlog
 
-from libs.contracts import decode
+from libs.contracts import read
 from libs.eventbus.gate import Gate
 from libs.eventbus.ledger import Ledger
-from libs.eventbus.message import Record, attempt_of, origin_of
+from libs.eventbus.message import Record, attempt_of, origin_of, schema_of
 from libs.eventbus.observing import Observer
 from libs.eventbus.policies import RetryPolicy
 from libs.eventbus.retrying import Holding, backoff_s, jittered_s
@@ -46,8 +46,11 @@ class Processor:
         sampled = self.observer.enter(record)
         seen = self.observer.topic(record.topic)
         try:
-            event = decode(record.value or b"")
+            event = await read(record.value or b"", schema_of(record))
             subscription = self.subscriptions[type(event)]
+        except TransientError as exc:
+            await self._unread(record, exc)
+            return
         except Exception as exc:  # noqa: BLE001 - poison: no error may stop the partition
             await self._give_up(record, None, _undecodable(record, exc))
             return
@@ -74,6 +77,12 @@ class Processor:
         else:
             seen.handled.inc()
             self.gate.went_well()
+
+    async def _unread(self, record: Record, exc: TransientError) -> None:
+        """What it was written with can't be had now: it is not to blame."""
+        self.gate.went_wrong(exc.missing or BACKEND, origin_of(record), lacking=True)
+        if not await self._comes_back(record, exc.missing, repr(exc), counts=False):
+            await self._give_up(record, None, _undecodable(record, exc))
 
     async def _permanent(self, record: Record, event: Any, exc: PermanentError) -> None:
         failure = Failure(exc.reason, exc.detail, attempt_of(record), permanent=True)

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from libs.contracts import Event, OutgoingRecord, decode, to_record, topic_of
+from libs.contracts.record import SCHEMA
 from libs.eventbus.engine import Engine
 from libs.eventbus.ledger import Ledger
 from libs.eventbus.message import Place
@@ -161,7 +162,7 @@ class InMemoryBus:
                 reason = row.record.headers["dlq_reason"]
                 self.dead_letters.append((_event_or_bytes(row.record.value), reason))
             else:
-                self.published.append(decode(row.record.value))
+                self.published.append(decode(row.record.value, row.record.headers.get(SCHEMA)))
         if self._relayed_on is not None:
             await self._relayed_on(rows)
 

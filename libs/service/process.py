@@ -10,6 +10,7 @@ from libs.eventbus import Consumer, Listener, Policies, Subscriptions
 from libs.eventbus.offsets import KafkaOffsets
 from libs.eventbus.publisher import KafkaPublisher, Publisher
 from libs.eventbus.reconciler import Reconciler, WorkSource
+from libs.eventbus.registry import SchemaRegistry
 from libs.kernel import PermanentError
 from libs.observability.exporting import exporting
 from libs.service.health import Health
@@ -43,8 +44,9 @@ class Platform:
         self._upkeep = upkeep
 
     async def connected(self) -> bool:
-        """Wait until SQL and a prepared broker are there; False: told to stop meanwhile."""
-        for there in (self._upkeep.sql_there, self._upkeep.broker_there):
+        """Wait until SQL, the schemas' ids and a prepared broker are there; False: told to stop."""
+        upkeep = self._upkeep
+        for there in (upkeep.sql_there, upkeep.schemas_there, upkeep.broker_there):
             waits = [asyncio.create_task(event.wait()) for event in (there, self.stopping)]
             try:
                 await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
@@ -136,7 +138,9 @@ async def open_platform(settings: PlatformSettings, service: str) -> AsyncIterat
     housekeeper = Housekeeper(
         db, settings.retention, HousekeepingPolicy(interval_s=settings.housekeeping_s)
     )
-    upkeep = Upkeep(service, db, settings.kafka, kafka, housekeeper)
+    registry_url = settings.schema_registry_url
+    registry = SchemaRegistry(registry_url) if registry_url else None
+    upkeep = Upkeep(service, db, settings.kafka, kafka, housekeeper, registry)
     platform = Platform(settings, db, kafka, upkeep)
     try:
         with exporting(settings.otlp_endpoint, service, settings.trace_ratio):

@@ -49,6 +49,7 @@ class PlatformSettings(BaseSettings):
     )
     kafka_ssl_cafile: Path | None = Field(default=None, validation_alias="KAFKA_SSL_CAFILE")
     kafka_client_rack: str | None = Field(default=None, validation_alias="KAFKA_CLIENT_RACK")
+    schema_registry_url: str | None = Field(default=None, validation_alias="SCHEMA_REGISTRY_URL")
     database_url: str | None = Field(default=None, validation_alias="DATABASE_URL")
     # A bucket of MinIO or another S3 server; files in the data folder unless an endpoint is set.
     s3_endpoint: str | None = Field(default=None, validation_alias="S3_ENDPOINT")

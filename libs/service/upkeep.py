@@ -9,10 +9,13 @@ from typing import Any
 
 import structlog
 
+from libs.contracts.codec import REGISTRY, default_codec
+from libs.contracts.store import schema_store
 from libs.eventbus.connection import KafkaConnection
 from libs.eventbus.epoch import EpochWatcher, ensure_epoch, has_every_topic
 from libs.eventbus.publisher import KafkaPublisher
 from libs.eventbus.reaching import UNREACHABLE, problem_of
+from libs.eventbus.registry import SchemaRegistry
 from libs.eventbus.relay import Relay
 from libs.eventbus.sweep import Sweep
 from libs.kernel import TransientError, new_id, now_us
@@ -38,11 +41,17 @@ class Upkeep:
         kafka: KafkaConnection,
         publisher: KafkaPublisher,
         housekeeper: Housekeeper,
+        registry: SchemaRegistry | None = None,
     ) -> None:
         self.health = Health()
+        self._codec = default_codec()
         self.epoch = EpochWatcher(db, kafka)
         self.sql_there = asyncio.Event()
         self.broker_there = asyncio.Event()
+        self.schemas_there = asyncio.Event()
+        self._registry = registry
+        if registry is not None:
+            self._codec.ids_come_later(registry.schema)
         self.worker = Worker(new_id(), service, socket.gethostname(), os.getpid(), now_us())
         self._db = db
         self._kafka = kafka
@@ -55,11 +64,14 @@ class Upkeep:
         self.epoch.on_new_log(self._log_is_new.set)
         self.health.report("sql", "sql")
         self.health.report("broker", UNREACHABLE)
+        if registry is not None:
+            self.health.report("schemas", REGISTRY)
 
     async def run(self) -> None:
         """Until cancelled. Ends with an error only if something here is wrong."""
         async with asyncio.TaskGroup() as tasks:
-            for work in (self._connect_sql, self._connect_broker, self._relay.run):
+            starts = (self._connect_sql, self._connect_broker, self._register_schemas)
+            for work in (*starts, self._relay.run):
                 tasks.create_task(work())
             await self.sql_there.wait()
             sweep = Sweep(self._db, self._relay)
@@ -74,6 +86,8 @@ class Upkeep:
     async def close(self) -> None:
         """Disconnect; `run` must have ended."""
         await self._publisher.close()
+        if self._registry is not None:
+            await self._registry.close()
         with suppress(TransientError):
             async with self._db.work() as sql:
                 await leave(sql, self.worker.id)
@@ -89,6 +103,21 @@ class Upkeep:
             await self._db.check_schema()
         except TransientError as exc:
             self.health.report("sql", exc.missing or "sql")
+            raise
+
+    async def _register_schemas(self) -> None:
+        """Raises: PermanentError when the registry refuses a schema: this version can't run."""
+        if self._registry is not None:
+            await _patiently(self._registered, "schemas_not_registered")
+            self.health.report("schemas", None)
+        self.schemas_there.set()
+
+    async def _registered(self) -> None:
+        assert self._registry is not None  # noqa: S101 - its caller looked
+        try:
+            self._codec.use_ids(await self._registry.register(schema_store()))
+        except TransientError as exc:
+            self.health.report("schemas", exc.missing or REGISTRY)
             raise
 
     async def _connect_broker(self) -> None:

@@ -3,6 +3,7 @@
 from typing import Literal
 
 from libs.contracts import Event, decode
+from libs.contracts.record import SCHEMA
 from libs.kernel import ConflictError, NotFoundError, SluiceError
 from libs.storage.sql import UnitOfWork, dead_letters, documents, turns
 from libs.storage.sql.dead_letters import NOBODY, Letter
@@ -37,7 +38,7 @@ def event_of(letter: Letter) -> Event | None:
     if letter.tenant == NOBODY or letter.value is None:
         return None
     try:
-        return decode(letter.value)
+        return decode(letter.value, (letter.headers or {}).get(SCHEMA))
     except SluiceError:
         return None
 

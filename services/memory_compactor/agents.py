@@ -4,7 +4,6 @@ SQL is the truth and says up to where a conversation was folded, so an event tha
 does not deliver one again whose handler raised) is made up for by the next one or by the timer.
 """
 
-from collections.abc import AsyncIterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -12,7 +11,8 @@ from typing import Any
 import faust
 import structlog
 
-from libs.contracts import TurnCompleted, decode, topic_of
+from libs.contracts import TurnCompleted, read, topic_of
+from libs.contracts.record import SCHEMA
 from libs.eventbus import KafkaConnection
 from libs.eventbus.security import KafkaSecurity
 from libs.kernel import PermanentError, SluiceError
@@ -62,9 +62,10 @@ def build_app(db: Database, policy: FaustPolicy) -> Any:
         value_serializer="raw",
     )
 
-    async def fold_completed_turns(values: AsyncIterator[bytes]) -> None:
-        async for value in values:
-            await on_completed(value, db)
+    async def fold_completed_turns(stream: Any) -> None:
+        async for record in stream.events():
+            schema = dict(record.headers or {}).get(SCHEMA, b"")
+            await on_completed(record.value, db, schema.decode(errors="replace"))
 
     async def fold_what_was_missed() -> None:
         await on_timer(db)
@@ -85,10 +86,14 @@ def _credentials(security: KafkaSecurity) -> Any:
     return faust.SSLCredentials(security.ssl_context()) if security.encrypted else None
 
 
-async def on_completed(value: bytes, db: Database) -> None:
-    """Fold the conversation of one framed `TurnCompleted`; what fails now is caught up later."""
+async def on_completed(value: bytes, db: Database, schema: str = "") -> None:
+    """Fold the conversation of one framed `TurnCompleted`; what fails now is caught up later.
+
+    Args:
+        schema: What its header says it was written with.
+    """
     try:
-        event = decode(value)
+        event = await read(value, schema)
         if isinstance(event, TurnCompleted):
             await compact(db, event.tenant, event.conversation_id)
     except PermanentError as exc:

@@ -11,12 +11,14 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 
 import pytest
+from confluent_kafka.schema_registry import Schema, SchemaRegistryClient
 
 from libs.eventbus.reaching import USER_REFUSED
 from libs.storage.sql import open_database
 from libs.storage.sql.schema import REVISION
 from tests.broker import free_port, running_broker, start_broker, stop_broker
 from tests.servers.kafka import Kafka
+from tests.standins.schema_registry import RegistryServer
 from tests.waiting import until
 
 pytestmark = pytest.mark.integration
@@ -149,6 +151,43 @@ async def test_settings_of_the_broker_that_cannot_work_end_it_with_what_to_set(
         log = await end_of(process, within_s=PATIENCE_S)
     assert process.returncode == 1
     assert "set KAFKA_SASL_USERNAME and KAFKA_SASL_PASSWORD" in log
+
+
+async def test_it_waits_for_the_schema_registry_by_name_and_registers_there(
+    tmp_path: Path,
+) -> None:
+    registry = RegistryServer(("sluice", "pa55"))
+    await migrate(tmp_path)
+    async with (
+        running_broker() as bootstrap,
+        started(tmp_path, bootstrap, SCHEMA_REGISTRY_URL=registry.url) as process,
+    ):
+        await prepare(tmp_path, bootstrap)
+        await until_it_says(tmp_path, (False, '["kafka", "schema-registry"]'))
+        with registry:
+            await until_it_says(tmp_path, (True, "[]"))
+            assert registry.level_of("documents.uploaded.v1-value") == "FULL_TRANSITIVE"
+        log = await stop(process)
+    assert process.returncode == 0, log
+    assert "pa55" not in log
+
+
+async def test_a_schema_that_the_registry_refuses_ends_it_in_the_registrys_words(
+    tmp_path: Path,
+) -> None:
+    await migrate(tmp_path)
+    other = {"type": "record", "name": "DocumentUploaded", "namespace": "sluice.documents"}
+    fields = [{"name": "document_id", "type": "int"}]
+    with RegistryServer() as registry:
+        peer = SchemaRegistryClient({"url": registry.url})
+        schema = Schema(json.dumps({**other, "fields": fields}), "AVRO")
+        peer.register_schema("documents.uploaded.v1-value", schema)
+        settings = {"SCHEMA_REGISTRY_URL": registry.url}
+        async with started(tmp_path, f"127.0.0.1:{free_port()}", **settings) as process:
+            log = await end_of(process, within_s=PATIENCE_S)
+    assert process.returncode == 1
+    assert "schema-refused" in log
+    assert "incompatible with an earlier schema" in log
 
 
 async def migrate(home: Path) -> tuple[str | None, str | None]:

@@ -141,6 +141,7 @@ class Kafka(Server):
             ),
             "auto.create.topics.enable": "false",
             "group.initial.rebalance.delay.ms": 0,
+            "group.min.session.timeout.ms": 1000,
             "offsets.topic.num.partitions": 3,
             "offsets.topic.replication.factor": copies,
             "transaction.state.log.num.partitions": 1,

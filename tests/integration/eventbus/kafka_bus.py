@@ -1,4 +1,4 @@
-"""The suite's bus on the embedded broker, with a relay of its own for the outbox rows."""
+"""The suite's bus on a broker, with a relay of its own for the outbox rows."""
 
 import asyncio
 from collections.abc import AsyncIterator, Sequence
@@ -8,24 +8,25 @@ from pathlib import Path
 from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, TopicPartition
 
 from libs.contracts import OutgoingRecord
-from libs.eventbus import Consumer, KafkaConnection, Policies, Subscriptions, apply_topics
+from libs.eventbus import Consumer, Policies, Subscriptions, apply_topics
 from libs.kernel import now_us
 from libs.storage.sql import OutboxRow, open_database
-from tests.broker import Broker, restartable_broker
+from tests.servers.brokers import AnyBroker, connection_to, specs_of
 from tests.suites.eventbus import POLICIES, TOPIC, FlakyDatabase
 
 GROUP = "parser"
+CONTROL = "chat.control.v1"
 SESSION_S = 2.0
 
 
 class KafkaBus:
     """One broker, one group; several consumers where a test wants them."""
 
-    def __init__(self, broker: Broker, db: FlakyDatabase) -> None:
+    def __init__(self, broker: AnyBroker, db: FlakyDatabase) -> None:
         self.broker = broker
         self.db = db
         self.dead: list[OutgoingRecord] = []
-        self.kafka = KafkaConnection(broker.bootstrap, session_timeout_s=SESSION_S)
+        self.kafka = connection_to(broker, session_timeout_s=SESSION_S)
         self.consumer: Consumer | None = None
         self._problem: str | None = None
         self._producer: AIOKafkaProducer | None = None
@@ -37,7 +38,7 @@ class KafkaBus:
     async def connect(self) -> None:
         """Prepare a fresh broker for publishing."""
         await self.disconnect()
-        await apply_topics(KafkaConnection(self.broker.bootstrap))
+        await apply_topics(self.kafka, specs_of(TOPIC, CONTROL))
         self._producer = AIOKafkaProducer(bootstrap_servers=self.broker.bootstrap)
         await self._producer.start()
 
@@ -128,16 +129,15 @@ async def committed_offsets(bootstrap: str) -> dict[int, int]:
 
 
 @asynccontextmanager
-async def kafka_bus(folder: Path) -> AsyncIterator[KafkaBus]:
-    """A bus on a fresh broker and database."""
-    async with restartable_broker() as broker:
-        db = FlakyDatabase(open_database(f"sqlite+aiosqlite:///{folder}/test.db").engine)
-        await db.create_schema()
-        bus = KafkaBus(broker, db)
-        await bus.connect()
-        try:
-            yield bus
-        finally:
-            await bus.kill()
-            await bus.disconnect()
-            await db.close()
+async def kafka_bus(folder: Path, broker: AnyBroker) -> AsyncIterator[KafkaBus]:
+    """A bus on a broker that holds nothing, and a fresh database."""
+    db = FlakyDatabase(open_database(f"sqlite+aiosqlite:///{folder}/test.db").engine)
+    await db.create_schema()
+    bus = KafkaBus(broker, db)
+    await bus.connect()
+    try:
+        yield bus
+    finally:
+        await bus.kill()
+        await bus.disconnect()
+        await db.close()

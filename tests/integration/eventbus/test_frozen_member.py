@@ -15,6 +15,7 @@ from libs.eventbus import Subscriptions
 from libs.storage.sql.tables import leases
 from tests.integration.eventbus.kafka_bus import KafkaBus, kafka_bus
 from tests.integration.eventbus.member_process import take
+from tests.servers.brokers import AnyBroker
 from tests.suites.eventbus import record, until_committed
 
 pytestmark = pytest.mark.integration
@@ -24,8 +25,8 @@ PARTITIONS = 6
 
 
 @pytest.fixture
-async def bus(tmp_path: Path) -> AsyncIterator[KafkaBus]:
-    async with kafka_bus(tmp_path) as started:
+async def bus(tmp_path: Path, broker: AnyBroker) -> AsyncIterator[KafkaBus]:
+    async with kafka_bus(tmp_path, broker) as started:
         yield started
 
 

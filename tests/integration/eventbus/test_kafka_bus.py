@@ -1,4 +1,4 @@
-"""The rules of every event bus, on the embedded broker."""
+"""The rules of every event bus, on each broker."""
 
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from tests.integration.eventbus.kafka_bus import KafkaBus, kafka_bus
+from tests.servers.brokers import AnyBroker
 from tests.suites.eventbus import EventBusSuite, recorder
 
 __all__ = ["recorder"]
@@ -14,8 +15,8 @@ pytestmark = pytest.mark.integration
 
 
 @pytest.fixture
-async def bus(tmp_path: Path) -> AsyncIterator[KafkaBus]:
-    async with kafka_bus(tmp_path) as started:
+async def bus(tmp_path: Path, broker: AnyBroker) -> AsyncIterator[KafkaBus]:
+    async with kafka_bus(tmp_path, broker) as started:
         yield started
 
 

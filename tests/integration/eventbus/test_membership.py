@@ -1,4 +1,4 @@
-"""Groups, rebalances, lanes and new logs on the embedded broker."""
+"""Groups, rebalances, lanes and new logs on each broker."""
 
 import asyncio
 from collections.abc import AsyncIterator, Callable
@@ -13,6 +13,7 @@ from libs.contracts import OutgoingRecord, TurnControl, to_record
 from libs.eventbus import Consumer, FlowPolicy, Listener
 from libs.eventbus.reporting import report_nothing
 from tests.integration.eventbus.kafka_bus import GROUP, SESSION_S, KafkaBus, kafka_bus
+from tests.servers.brokers import AnyBroker
 from tests.suites.eventbus import (
     POLICIES,
     TOPIC,
@@ -30,8 +31,8 @@ pytestmark = pytest.mark.integration
 
 
 @pytest.fixture
-async def bus(tmp_path: Path) -> AsyncIterator[KafkaBus]:
-    async with kafka_bus(tmp_path) as started:
+async def bus(tmp_path: Path, broker: AnyBroker) -> AsyncIterator[KafkaBus]:
+    async with kafka_bus(tmp_path, broker) as started:
         yield started
 
 

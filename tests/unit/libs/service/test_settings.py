@@ -29,7 +29,7 @@ def test_no_settings_show_a_secret(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setenv(name, "s3cret")
     for name in (
         *("DATABASE_URL", "MILVUS_URI", "ELASTICSEARCH_URL"),
-        *("LLM_BASE_URL", "SLUICE_URL", "SLUICE_INGEST_URL"),
+        *("SCHEMA_REGISTRY_URL", "LLM_BASE_URL", "SLUICE_URL", "SLUICE_INGEST_URL"),
     ):
         monkeypatch.setenv(name, "scheme://somebody:s3cret@host:1/path")
     shown = {made: f"{made()!r} {made()}" for made in subclasses(PlatformSettings)}

@@ -117,6 +117,11 @@ class Stack(Site):
         except httpx.TransportError:
             return False
 
+    def missing(self) -> list[str]:
+        """What `/ready` names."""
+        answer = httpx.get(f"{self.url}/ready", timeout=10)
+        return [] if answer.is_success else [str(each) for each in answer.json()["missing"]]
+
     def cli(self, *arguments: str) -> "subprocess.CompletedProcess[str]":
         return subprocess.run(
             [sys.executable, "-m", "services.cli", *arguments],

@@ -58,7 +58,7 @@ check-deploy: $(READY) ## Images, compose file, chart and alert rules under thei
 	$(BIN)/pytest tests/deploy
 
 images-test: $(READY) ## The images and docker-compose.yml, built and run by podman (as root)
-	$(BIN)/pytest tests/images
+	$(BIN)/pytest tests/images -o faulthandler_timeout=2400
 
 chaos: $(READY) ## Kill everything at random under load, then count (SEEDS=1,2,3)
 	$(BIN)/python -m tests.chaos --seeds $(or $(SEEDS),1)

@@ -106,12 +106,7 @@ class Saboteur:
         return None
 
     def _restart_all(self) -> None:
-        process = self._stack.process
-        assert process is not None
-        family = self._stack.family()
-        process.kill()
-        process.wait()
-        psutil.wait_procs(family, timeout=30)
+        self._stack.kill()
         self._stack.start()
 
 

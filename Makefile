@@ -53,6 +53,7 @@ integration: $(READY) ## Suites on the real embedded broker and stores, and on r
 
 e2e: $(READY) ## The whole local product, used as its users do
 	$(BIN)/pytest tests/e2e tests/chaos tests/soak
+	$(BIN)/pytest tests/e2e tests/chaos -m on_server
 
 check-deploy: $(READY) ## Images, compose file, chart and alert rules under their validators
 	$(BIN)/pytest tests/deploy
@@ -60,8 +61,8 @@ check-deploy: $(READY) ## Images, compose file, chart and alert rules under thei
 images-test: $(READY) ## The images and docker-compose.yml, built and run by podman (as root)
 	$(BIN)/pytest tests/images -o faulthandler_timeout=2400
 
-chaos: $(READY) ## Kill everything at random under load, then count (SEEDS=1,2,3)
-	$(BIN)/python -m tests.chaos --seeds $(or $(SEEDS),1)
+chaos: $(READY) ## Kill everything at random under load, then count (SEEDS=1,2,3; FULL=1: on real servers)
+	$(BIN)/python -m tests.chaos --seeds $(or $(SEEDS),1) $(if $(FULL),--full)
 
 soak: $(READY) ## 2 000 documents and 500 turns in fast forward: nothing may grow
 	$(BIN)/python -m tests.soak

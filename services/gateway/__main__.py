@@ -41,7 +41,10 @@ async def main(settings: GatewaySettings) -> None:
             platform.db,
             platform.health,
             {
-                "search": lambda: _reach_indexes(platform.db, search),
+                "milvus": lambda: _reach_vectors(platform.db, search),
+                "elasticsearch" if settings.elasticsearch_url else "keywords": (
+                    lambda: _reach_keywords(platform.db, search)
+                ),
                 # Its heartbeat outlives a killed process for some seconds; its port does not.
                 "ingest": lambda: _reach(ingest),
             },
@@ -99,14 +102,17 @@ async def main(settings: GatewaySettings) -> None:
                 task.cancel()
 
 
-async def _reach_indexes(db: Database, search: SearchStack) -> None:
-    """Both indexes answer. No embedding: readiness is asked often, and must stay cheap."""
+async def _reach_vectors(db: Database, search: SearchStack) -> None:
+    """They answer. No embedding: readiness is asked often, and must stay cheap."""
     async with db.reading() as sql:
         active = await active_index.read(sql)
-    await asyncio.gather(
-        search.vectors.count(active.vector_collection, PROBE_TENANT),
-        search.keywords.count(active.keyword_index, PROBE_TENANT),
-    )
+    await search.vectors.count(active.vector_collection, PROBE_TENANT)
+
+
+async def _reach_keywords(db: Database, search: SearchStack) -> None:
+    async with db.reading() as sql:
+        active = await active_index.read(sql)
+    await search.keywords.count(active.keyword_index, PROBE_TENANT)
 
 
 async def _reach(ingest: httpx.AsyncClient) -> None:

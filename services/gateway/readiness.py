@@ -3,7 +3,7 @@
 import asyncio
 import math
 import time
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from itertools import chain
 
 from sqlalchemy import RowMapping
@@ -42,17 +42,24 @@ class Readiness:
         """Names, sorted; empty: ready. `service (what it waits for)` where a process says so."""
         async with self._lock:
             if time.monotonic() - self._found_at > FRESH_S:
-                lacks = await asyncio.gather(self._services(), *map(self._probed, self._probes))
-                self._found = sorted({*self._health.missing, *chain.from_iterable(lacks)})
+                self._found = sorted({*self._health.missing, *await self._look()})
                 self._found_at = time.monotonic()
             return self._found
 
-    async def _services(self) -> list[str]:
-        try:
+    async def _look(self) -> Iterable[str]:
+        """Backends are looked up in SQL, so without it nothing is known but that."""
+        living: list[RowMapping] = []
+
+        async def ask_sql() -> None:
             async with self._db.reading() as sql:
-                living = await workers.living(sql)
-        except TransientError as exc:
-            return [exc.missing or "sql"]
+                living.extend(await workers.living(sql))
+
+        if away := await self._tried("sql", ask_sql):
+            return away
+        lacks = await asyncio.gather(*(self._tried(*probe) for probe in self._probes.items()))
+        return chain(self._services(living), *lacks)
+
+    def _services(self, living: list[RowMapping]) -> list[str]:
         silent_may_live = DISK in self._health.missing  # then nobody's heartbeat can be written
         return [
             lack
@@ -60,10 +67,11 @@ class Readiness:
             if (lack := _lack(name, living)) and not (silent_may_live and lack == name)
         ]
 
-    async def _probed(self, name: str) -> list[str]:
+    async def _tried(self, name: str, probe: Callable[[], Awaitable[object]]) -> list[str]:
+        """What is missing when the probe fails, or takes too long."""
         try:
             async with asyncio.timeout(self._probe_timeout_s):
-                await self._probes[name]()
+                await probe()
         except TransientError as exc:
             return [exc.missing or name]
         except TimeoutError:

@@ -13,6 +13,8 @@ import psutil
 from tests.e2e.stack import Stack
 from tests.servers.frame import Server
 
+WORKERS = ("parser", "chunker", "indexer", "orchestrator", "executor", "memory_compactor")
+SERVICES = ("gateway", "ingest", *WORKERS)
 BROKER, MILVUS, SUPERVISOR, EMBEDDER = "broker", "milvus", "supervisor", "embedding worker"
 KILL, TERM, STOP = "kill -9", "SIGTERM", "SIGSTOP"
 
@@ -102,6 +104,14 @@ class Saboteur:
             ):
                 self.missed.append(fault)
         await asyncio.gather(*self._waking)
+
+    async def keep_servers(self) -> None:
+        """Starts again what ended by itself, as Docker and Kubernetes do; never returns."""
+        while True:
+            for name, server in self._servers.items():
+                if name not in self._away and server.ended:
+                    server.launch()
+            await asyncio.sleep(1)
 
     def _hit_server(self, fault: Fault) -> bool:
         """False when it is still away by an earlier fault."""

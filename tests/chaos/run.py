@@ -5,7 +5,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from time import monotonic
 
-from services.local.preload import SERVICES, WORKERS
 from tests.chaos import faults, wishes
 from tests.chaos.audit import Findings, audit, open_stores, settled
 from tests.chaos.load import Ledger, Load
@@ -75,9 +74,11 @@ async def run(seed: int, size: Size, home: Path, servers: FullSize | None = None
             await load.fill_library()
             saboteur = faults.Saboteur(stack, servers.servers if servers else {})
             with_model = {"LLM_BASE_URL": model.base_url, "LLM_MODEL": MODEL}
+            keeping = asyncio.create_task(saboteur.keep_servers())
             await asyncio.gather(load.run(), saboteur.run(schedule, with_model))
             outcome.missed = saboteur.missed
             outcome.findings = await audited(stack, load.ledger, client, patience_s=size.patience_s)
+            keeping.cancel()
             await client.close()
     finally:
         await asyncio.to_thread(stack.stop)
@@ -87,11 +88,9 @@ async def run(seed: int, size: Size, home: Path, servers: FullSize | None = None
 
 def _victims(servers: FullSize | None) -> faults.Victims:
     if servers is None:
-        return faults.Victims(tuple(SERVICES), embedded=(faults.BROKER, faults.MILVUS))
-    replicas = [
-        f"{name}-{n}" for n in range(2, REPLICAS + 1) for name in SERVICES if name in WORKERS
-    ]
-    return faults.Victims((*SERVICES, *replicas), servers=tuple(servers.servers))
+        return faults.Victims(faults.SERVICES, embedded=(faults.BROKER, faults.MILVUS))
+    further = [f"{name}-{number}" for number in range(2, REPLICAS + 1) for name in faults.WORKERS]
+    return faults.Victims((*faults.SERVICES, *further), servers=tuple(servers.servers))
 
 
 async def audited(

@@ -138,16 +138,20 @@ class Stack(Site):
         )
 
     def processes(self) -> dict[str, int]:
-        """The supervised processes by service name, as `ps` shows them."""
+        """The supervised processes by service name, as `ps` shows them; the second of a service as
+        `name-2`, and so on.
+        """
         assert self.process is not None
-        found = {}
+        found: dict[str, int] = {}
         for child in psutil.Process(self.process.pid).children():
             try:
                 title = " ".join(child.cmdline())
             except psutil.NoSuchProcess:  # it ended just now
                 continue
             if title.startswith("sluice: "):
-                found[title.removeprefix("sluice: ").split()[0]] = child.pid
+                name = title.removeprefix("sluice: ").split()[0]
+                same = sum(other.split("-")[0] == name for other in found)
+                found[f"{name}-{same + 1}" if same else name] = child.pid
         return found
 
     def family(self) -> list[psutil.Process]:

@@ -29,7 +29,7 @@ QUESTIONS = {
     "手册.docx": ("加班须在哪个系统提交申请？", "云考勤"),
     "报销制度.md": ("子公司报销超过两万元由谁审批？", "母公司财务总监"),
 }
-WORKERS = ("parser", "chunker", "indexer", "orchestrator", "executor", "memory-compactor")
+WORKERS = ("parser", "chunker", "indexer", "orchestrator", "executor", "memory_compactor")
 
 
 @pytest.fixture(scope="module")
@@ -108,7 +108,7 @@ def test_workers_killed_in_the_middle_lose_nothing(stack: Stack) -> None:
         ("mysql", "sql"),
         ("minio", "objects"),
         ("milvus", "milvus"),
-        ("elasticsearch", "keywords"),
+        ("elasticsearch", "elasticsearch"),
     ],
 )
 def test_ready_names_the_server_that_is_away_until_it_is_back(

@@ -5,12 +5,14 @@ import resource
 import subprocess
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 import yaml
 
 from tests.deploy.repository import ROOT, read_yaml
 from tests.deploy.tools import tool
 from tests.images.engine import Engine
+from tests.servers.elasticsearch import PASSWORD, USER
 
 FILE = ROOT / "docker-compose.yml"
 PROJECT = "sluice-images-test"
@@ -105,6 +107,8 @@ class Compose:
         }
 
 
+# Elastic's image has a user of another name.
+_ELASTIC = f"http://{USER}:{quote(PASSWORD)}@elasticsearch:9200"
 _LABEL = "com.docker.compose.project"
 
 
@@ -123,15 +127,8 @@ def _override(folder: Path) -> dict[str, Any]:
         for name in set(PLATFORM) & {n for n, each in described.items() if "ulimits" in each}:
             services[name] = {"ulimits": _Replaced()}
     for name in (*PLATFORM, "migrate", "topics", "first-key"):
-        services.setdefault(name, {}).update(_embedded(folder / "home"))
+        services.setdefault(name, {})["environment"] = {"ELASTICSEARCH_URL": _ELASTIC}
     return {"services": services}
-
-
-def _embedded(home: Path) -> dict[str, Any]:
-    """Files and keywords in a folder that all share."""
-    home.mkdir(exist_ok=True)
-    home.chmod(0o777)
-    return {"environment": {"SLUICE_HOME": "/data"}, "volumes": [f"{home}:/data"]}
 
 
 def _forwarder(name: str, hosts: Path) -> dict[str, Any]:

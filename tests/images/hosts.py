@@ -11,10 +11,8 @@ from pathlib import Path
 from sqlalchemy import text
 from sqlalchemy.ext.asyncio import create_async_engine
 
-from tests.milvus_lite import milvus_lite
-from tests.servers.frame import launched
+from tests.servers.full import FullSize, running_all
 from tests.servers.kafka import Kafka
-from tests.servers.mariadb import MariaDb
 
 
 @contextlib.contextmanager
@@ -22,16 +20,12 @@ def servers(folder: Path, secrets: Mapping[str, str]) -> Iterator[dict[str, int]
     """Each server's port by its name in the Compose file."""
     # What Kafka tells its clients is where the containers find it.
     kafka = Kafka(folder / "kafka", proxied_host="kafka", proxied_at=9092)
-    mariadb = MariaDb(folder / "mariadb")
-    with (
-        launched(kafka),
-        launched(mariadb),
-        milvus_lite(folder / "milvus") as milvus,
-    ):
-        for server in (kafka, mariadb):
-            server.wait_ready()
-        asyncio.run(_make_database(mariadb.url(), secrets["MYSQL_PASSWORD"]))
-        yield {"kafka": kafka.inner_port, "mysql": mariadb.port, "milvus": milvus.port}
+    full = FullSize(folder, kafka)
+    full.minio.access_key, full.minio.secret_key = "sluice", secrets["MINIO_ROOT_PASSWORD"]
+    with running_all(full):
+        asyncio.run(_make_database(full.mariadb.url(), secrets["MYSQL_PASSWORD"]))
+        ports = {name: server.port for name, server in full.servers.items()}
+        yield {**ports, "kafka": kafka.inner_port}
 
 
 @contextlib.contextmanager

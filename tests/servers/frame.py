@@ -155,6 +155,11 @@ class Server(ABC):
             self._process.wait()
             self._process = None
 
+    @property
+    def ended(self) -> bool:
+        """It was started, and ended by itself or by a signal that was not ours."""
+        return self._process is not None and self._process.poll() is not None
+
     def freeze(self) -> None:
         """It keeps its connections and answers nothing until `thaw`."""
         self._signal(signal.SIGSTOP)

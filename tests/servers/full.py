@@ -22,7 +22,8 @@ class FullSize:
         self.kafka = kafka or Kafka(folder / "kafka")
         self.mariadb = MariaDb(folder / "mariadb")
         self.minio = MinioServer(folder / "minio")
-        self.milvus = Milvus(folder / "milvus")
+        # Frozen for longer than its lease it gives up, and stays useless.
+        self.milvus = Milvus(folder / "milvus", lease_s=20)
         self.elasticsearch = Elasticsearch(folder / "elasticsearch")
         self.database_url = ""  # once the server is there
 
@@ -54,16 +55,19 @@ class FullSize:
 
 
 @contextlib.contextmanager
-def full_size(folder: Path, kafka: Kafka | None = None) -> Iterator[FullSize]:
-    """All of them, ready, with an empty database. A missing one skips the test, or fails it in CI.
-
-    Use it outside any event loop.
-    """
-    all_ = FullSize(folder, kafka)
+def running_all(full: FullSize) -> Iterator[FullSize]:
+    """All of them, ready. A missing one skips the test, or fails it in CI."""
     with contextlib.ExitStack() as stack:
-        for server in all_.servers.values():
+        for server in full.servers.values():
             stack.enter_context(launched(server))
-        for server in all_.servers.values():
+        for server in full.servers.values():
             server.wait_ready()
-        all_.database_url = stack.enter_context(empty_database(all_.mariadb.url()))
-        yield all_
+        yield full
+
+
+@contextlib.contextmanager
+def full_size(folder: Path) -> Iterator[FullSize]:
+    """As `running_all`, with an empty database. Use it outside any event loop."""
+    with running_all(FullSize(folder)) as full, empty_database(full.mariadb.url()) as url:
+        full.database_url = url
+        yield full

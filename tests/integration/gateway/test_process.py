@@ -45,7 +45,7 @@ async def test_a_question_goes_out_and_its_answer_comes_back_over_the_broker(
     stack: Stack,
 ) -> None:
     gateway = stack.replicas[0]
-    await gateway.ready_but_for("ingest", "search")
+    await gateway.ready_but_for("ingest", "keywords", "milvus")
     path = f"/v1/conversations/{await gateway.conversation()}/turns"
     async with (
         requests_of(stack.broker.bootstrap) as requests,
@@ -72,12 +72,12 @@ async def test_a_question_goes_out_and_its_answer_comes_back_over_the_broker(
 
 async def test_what_is_missing_is_named(stack: Stack) -> None:
     gateway = stack.replicas[0]
-    await gateway.ready_but_for("ingest", "search")
+    await gateway.ready_but_for("ingest", "keywords", "milvus")
     lacking = {name: stack.others.pop(name) for name in ("parser", "executor")}
     async with stack.db.work() as sql:
         await workers.leave(sql, lacking["parser"].id)
         await workers.beat(sql, lacking["executor"], ["kafka"])
-    await gateway.ready_but_for("executor (kafka)", "ingest", "parser", "search")
+    await gateway.ready_but_for("executor (kafka)", "ingest", "keywords", "milvus", "parser")
     refused = await gateway.client.post("/v1/search", json={"query": "gate"})
     assert refused.status_code == 503
     assert refused.headers["retry-after"]

@@ -81,6 +81,23 @@ async def test_without_sql_nothing_is_known_but_that(tmp_path: Path) -> None:
     await db.close()
 
 
+async def test_an_sql_server_that_says_nothing_is_named_in_time_and_nothing_else() -> None:
+    async def listens(_reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        writers.append(writer)
+
+    writers: list[asyncio.StreamWriter] = []
+    server = await asyncio.start_server(listens, "127.0.0.1", 0)
+    port = server.sockets[0].getsockname()[1]
+    db = open_database(f"mysql+asyncmy://root@127.0.0.1:{port}/sluice")
+    quick = Readiness(db, Health(), {"milvus": silent}, probe_timeout_s=0.05)
+    async with asyncio.timeout(20):
+        assert await quick.missing() == ["sql"]
+    await db.close()
+    for writer in writers:
+        writer.close()
+    server.close()
+
+
 async def test_many_askers_are_one_look(db: Database) -> None:
     looks: list[int] = []
 

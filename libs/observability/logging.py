@@ -32,6 +32,7 @@ MAX_TEXT_CHARS = 16_000
 _NOISY = {
     "aiokafka": logging.CRITICAL,
     "faust": logging.WARNING,
+    "elastic_transport": logging.WARNING,
     "httpx": logging.WARNING,
     "httpx2": logging.WARNING,
     "pymilvus": logging.CRITICAL,

@@ -93,19 +93,24 @@ class VectorIndexSuite:
     async def test_what_is_dropped_is_gone_and_does_not_come_back_by_itself(
         self, index: VectorIndex, name: str
     ) -> None:
-        await index.ensure("other")
+        other = f"{name}_other"
+        await index.ensure(other)
         await index.upsert(name, [self._row("c", 1)])
-        await index.upsert("other", [self._row("c", 1)])
+        await index.upsert(other, [self._row("c", 1)])
         for _ in range(2):  # a repeat finds nothing
-            await index.drop("other")
-            assert not await index.exists("other")
-        with pytest.raises(TransientError):
-            await index.upsert("other", [self._row("late", 1)])
-        assert not await index.exists("other")
+            await index.drop(other)
+            assert not await index.exists(other)
+        for write in (
+            index.upsert(other, [self._row("late", 1)]),
+            index.delete(other, "t", "d1"),
+        ):
+            with pytest.raises(TransientError):
+                await write
+        assert not await index.exists(other)
         assert await index.count(name, "t") == 1
-        await index.ensure("other")
-        assert await index.count("other", "t") == 0
-        await index.drop("other")
+        await index.ensure(other)
+        assert await index.count(other, "t") == 0
+        await index.drop(other)
 
     async def test_a_repeat_overwrites(self, index: VectorIndex, name: str) -> None:
         await index.upsert(name, [self._row("c", 0, 1)])

@@ -27,6 +27,9 @@ def to_error(exc: ApiError | TransportError, where: str) -> TransientError:
         case 403 if not _is_blocked(exc.body):
             text = "does not allow this: its user needs the privileges monitor, for the cluster,"
             return _missing(f"{NAME} at {where} {text} and all, for chunks_* ({_reason(exc.body)})")
+        case 400 | 406 if _is_other_version(exc.body):
+            text = f"is not Elasticsearch 8 or 9: use one of these ({_reason(exc.body)})"
+            return _missing(f"what answers at {where} {text}")
         case status:
             return refused(status, exc.body, where)
 
@@ -60,6 +63,11 @@ def _missing(text: str) -> TransientError:
 
 def _is_blocked(body: object) -> bool:
     return _READ_ONLY in str(body)
+
+
+def _is_other_version(body: object) -> bool:
+    """It does not know the version that answers are asked in; servers before 8 say it otherwise."""
+    return "media_type_header_exception" in str(body) or "Content-Type header" in str(body)
 
 
 def _reason(body: object) -> str:

@@ -56,9 +56,10 @@ class ElasticsearchKeywords:
 
     async def ensure(self, name: str) -> None:
         async def ensure() -> None:
+            await self._client.info()  # says in words that it is another product or version
             if not await self._client.indices.exists_alias(name=name):
                 await self._make(name)
-            health = await self._client.cluster.health(
+            health = await self._client.options(ignore_status=408).cluster.health(
                 index=name, wait_for_status="yellow", timeout="1s"
             )
             if health["status"] == "red":

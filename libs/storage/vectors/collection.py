@@ -1,17 +1,43 @@
 """The shape of a vector collection in Milvus."""
 
 import json
+import re
+from dataclasses import dataclass
 from typing import Any, Final
 
 from pymilvus import DataType, MilvusClient
 
+from libs.kernel import TransientError
 from libs.storage.ports import IndexEntry, IndexHit, IndexRow
 
-# A session must see what another one has just written, also after a restart of the server.
-CONSISTENCY: Final = "Strong"
+# Reads wait until the server knows everything that was written before they began, also after its
+# restart. On a full Milvus that takes one tick of its clock: 200 ms unless it is set up otherwise.
+READ: Final = "Strong"
+# A search waits for what is older than 5 s alone: what is younger has been waited for by its
+# writer. Without the wait a server that has just been restarted finds less than there is.
+SEARCH: Final = "Bounded"
+_PARTITIONS: Final = 16  # tenants are spread over them by hash, so that a search reads a part
 METRIC: Final = "COSINE"
 _EF: Final = 128
 _EVERY_LIST: Final = 16_384  # more lists than Milvus Lite makes
+
+
+@dataclass(frozen=True, slots=True)
+class Server:
+    """What the server at hand is like."""
+
+    is_lite: bool = False
+    # Before 2.4, upserts compute the partition from another field (milvus-io/milvus#30607).
+    upserts: bool = True
+
+    @classmethod
+    def of(cls, version: str) -> "Server":
+        """By what it says of itself: `milvus_lite-3.2.2`, `v2.6.9`, `2.3.5-lite`."""
+        if version.startswith("milvus_lite"):
+            return cls(is_lite=True)
+        stated = re.search(r"(\d+)\.(\d+)", version)
+        known = (int(stated[1]), int(stated[2])) if stated else (0, 0)
+        return cls(upserts=known >= (2, 4))
 
 
 def make(
@@ -30,9 +56,22 @@ def make(
         name,
         schema=schema,
         index_params=index_params(is_lite=is_lite),
-        consistency_level=CONSISTENCY,
+        consistency_level=READ,
+        num_partitions=_PARTITIONS,
         timeout=timeout_s,
     )
+
+
+def check(client: MilvusClient, name: str, dimension: int, *, timeout_s: float) -> None:
+    """Raises: TransientError: its vectors are not those of the embedding model."""
+    fields = client.describe_collection(name, timeout=timeout_s)["fields"]
+    found = {field["name"]: field["params"].get("dim") for field in fields}.get("vector")
+    if found is None or int(found) != dimension:
+        raise TransientError(
+            f"collection {name} holds vectors of {found} dimensions and the embedding model makes "
+            f"{dimension}: configure the model it was made with, or run `sluice reindex`",
+            missing=f"collection of {dimension} dimensions: run `sluice reindex`",
+        )
 
 
 def index_params(*, is_lite: bool) -> Any:

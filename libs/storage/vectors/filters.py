@@ -1,6 +1,6 @@
 """Milvus filter expressions. Values are quoted here and nowhere else."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 _ESCAPES = str.maketrans({"\\": "\\\\", '"': '\\"', "\n": "\\n", "\r": "\\r"})
 
@@ -28,6 +28,11 @@ def document_filter(tenant: str, document_id: str, *, generations: range | None 
 def rows_filter(tenant: str, document_id: str | None) -> str:
     """Rows of one document, or of all the tenant's documents."""
     return tenant_filter(tenant) if document_id is None else document_filter(tenant, document_id)
+
+
+def ids_filter(ids: Iterable[str]) -> str:
+    """Rows of these primary keys."""
+    return f"id in [{', '.join(map(_quoted, ids))}]"
 
 
 def _quoted(value: str) -> str:

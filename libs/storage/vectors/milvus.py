@@ -9,10 +9,13 @@ from typing import Any, Final, TypeVar
 import grpc
 from pymilvus import MilvusClient, MilvusException
 
+from libs.observability import redacted
 from libs.storage.ports import IndexEntry, IndexHit, IndexRow, Vector
-from libs.storage.room import error_in_words
 from libs.storage.vectors.collection import (
-    CONSISTENCY,
+    READ,
+    SEARCH,
+    Server,
+    check,
     make,
     renew_index,
     search_params,
@@ -20,7 +23,13 @@ from libs.storage.vectors.collection import (
     to_entry,
     to_hit,
 )
-from libs.storage.vectors.filters import document_filter, rows_filter, tenant_filter
+from libs.storage.vectors.errors import to_error
+from libs.storage.vectors.filters import (
+    document_filter,
+    ids_filter,
+    rows_filter,
+    tenant_filter,
+)
 from libs.storage.vectors.flushing import Flusher, FlushPolicy
 
 T = TypeVar("T")
@@ -42,6 +51,7 @@ class MilvusVectors:
     The synchronous client runs in threads, as the asynchronous one cannot make an index on Milvus
     Lite. Every call has a deadline; whoever calls owns retries beyond it. Flushes are made for
     Milvus Lite alone: a full Milvus seals segments by itself and limits the rate of such calls.
+    Writes wait until they can be found, so that searches need not (see `SEARCH`).
     """
 
     def __init__(
@@ -54,13 +64,14 @@ class MilvusVectors:
         flush: FlushPolicy | None = None,
     ) -> None:
         self._uri = uri
+        self._where = redacted(uri)
         self._dimension = dimension
         self._token = token
         self._timeout_s = timeout_s
         self._threads = ThreadPoolExecutor(8, thread_name_prefix="milvus")
         self._connecting = Lock()
         self._client: MilvusClient | None = None
-        self._is_lite = False
+        self._server = Server()
         self._flusher = Flusher(self.flush, flush or FlushPolicy())
 
     async def ensure(self, name: str) -> None:
@@ -72,11 +83,13 @@ class MilvusVectors:
                     client,
                     name,
                     dimension,
-                    is_lite=self._is_lite,
+                    is_lite=self._server.is_lite,
                     timeout_s=self._timeout_s,
                 )
-            elif self._is_lite:
-                renew_index(client, name, timeout_s=self._timeout_s)
+            else:
+                check(client, name, dimension, timeout_s=self._timeout_s)
+                if self._server.is_lite:
+                    renew_index(client, name, timeout_s=self._timeout_s)
             client.load_collection(name, timeout=self._timeout_s)
 
         await self._call(name, ensure)
@@ -99,16 +112,24 @@ class MilvusVectors:
         if not rows:
             return
         data = [to_entity(row) for row in rows]
-        writing = asyncio.ensure_future(
-            self._call(name, lambda client: client.upsert(name, data, timeout=self._timeout_s))
-        )
+
+        def write(client: MilvusClient) -> None:
+            if self._server.upserts:
+                client.upsert(name, data, timeout=self._timeout_s)
+            else:
+                old = ids_filter(entity["id"] for entity in data)
+                client.delete(name, filter=old, timeout=self._timeout_s)
+                client.insert(name, data, timeout=self._timeout_s)
+            self._await_findable(client, name)
+
+        writing = asyncio.ensure_future(self._call(name, write))
         try:
             await asyncio.shield(writing)
         except asyncio.CancelledError:
             # The thread goes on: it must not write after the removal that a cancelled writer does.
             await asyncio.gather(writing, return_exceptions=True)
             raise
-        if self._is_lite:
+        if self._server.is_lite:
             self._flusher.wrote(name, len(rows))
 
     async def search(
@@ -132,8 +153,8 @@ class MilvusVectors:
                 limit=limit,
                 filter=rows,
                 output_fields=["chunk_id", "document_id", "generation"],
-                search_params=search_params(limit, is_lite=self._is_lite),
-                consistency_level=CONSISTENCY,
+                search_params=search_params(limit, is_lite=self._server.is_lite),
+                consistency_level=SEARCH,
                 timeout=self._timeout_s,
             )
 
@@ -144,9 +165,12 @@ class MilvusVectors:
         self, name: str, tenant: str, document_id: str, *, generations: range | None = None
     ) -> None:
         rows = document_filter(tenant, document_id, generations=generations)
-        await self._call(
-            name, lambda client: client.delete(name, filter=rows, timeout=self._timeout_s)
-        )
+
+        def delete(client: MilvusClient) -> None:
+            client.delete(name, filter=rows, timeout=self._timeout_s)
+            self._await_findable(client, name)
+
+        await self._call(name, delete)
 
     async def count(self, name: str, tenant: str, document_id: str | None = None) -> int:
         rows = rows_filter(tenant, document_id)
@@ -156,7 +180,7 @@ class MilvusVectors:
                 name,
                 filter=rows,
                 output_fields=["count(*)"],
-                consistency_level=CONSISTENCY,
+                consistency_level=READ,
                 timeout=self._timeout_s,
             )
 
@@ -173,7 +197,7 @@ class MilvusVectors:
                 batch_size=PAGE,
                 filter=rows,
                 output_fields=["chunk_id", "document_id", "generation"],
-                consistency_level=CONSISTENCY,
+                consistency_level=READ,
                 timeout=self._timeout_s,
             )
 
@@ -182,13 +206,29 @@ class MilvusVectors:
             yield [to_entry(entity) for entity in found]
 
     async def flush(self, name: str) -> None:
-        """Move buffered rows into the index; rows are durable and findable without it."""
-        await self._call(name, lambda client: client.flush(name, timeout=self._timeout_s))
+        """Index the rows that Milvus Lite buffers; they are durable and findable before."""
+
+        def flush(client: MilvusClient) -> None:
+            if self._server.is_lite:
+                client.flush(name, timeout=self._timeout_s)
+
+        await self._call(name, flush)
 
     async def close(self) -> None:
         await self._flusher.close()
         await asyncio.get_running_loop().run_in_executor(self._threads, self._disconnect)
         self._threads.shutdown()
+
+    def _await_findable(self, client: MilvusClient, name: str) -> None:
+        """Return when whoever searches sees what was written until now, from any process."""
+        if not self._server.is_lite:  # that one writes and reads in one step
+            client.query(
+                name,
+                filter=ids_filter(["-"]),
+                output_fields=["id"],
+                consistency_level=READ,
+                timeout=self._timeout_s,
+            )
 
     async def _call(self, name: str, work: Callable[[MilvusClient], T]) -> T:
         loop = asyncio.get_running_loop()
@@ -206,7 +246,7 @@ class MilvusVectors:
                 client.load_collection(name, timeout=self._timeout_s)
                 return work(client)
         except (MilvusException, grpc.RpcError) as exc:
-            raise error_in_words(f"milvus at {self._uri} cannot do this now: {exc}") from exc
+            raise to_error(exc, self._where) from exc
 
     def _connected(self) -> MilvusClient:
         with self._connecting:
@@ -218,7 +258,7 @@ class MilvusVectors:
                     grpc_options=_KEEPALIVE,
                 )
                 version = str(client.get_server_version(timeout=self._timeout_s))
-                self._is_lite = version.startswith("milvus_lite")
+                self._server = Server.of(version)
                 self._client = client
             return self._client
 

@@ -1,4 +1,4 @@
-"""The vector index on a real Milvus Lite server."""
+"""The vector index, on Milvus Lite and on a full Milvus."""
 
 import asyncio
 from collections.abc import AsyncIterator, Iterator
@@ -12,14 +12,21 @@ from libs.kernel import TransientError, new_id
 from libs.storage.ports import IndexRow
 from libs.storage.vectors import FlushPolicy, MilvusVectors
 from tests.milvus_lite import MilvusLite, milvus_lite
+from tests.servers.milvus import Milvus
 from tests.suites.search_index import DIMENSION, VectorIndexSuite, unit_vector
 from tests.waiting import eventually
 
 
 @pytest.fixture(scope="module")
-def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[MilvusLite]:
+def lite(tmp_path_factory: pytest.TempPathFactory) -> Iterator[MilvusLite]:
     with milvus_lite(tmp_path_factory.mktemp("milvus")) as server:
         yield server
+
+
+@pytest.fixture(params=["lite", pytest.param("milvus", marks=pytest.mark.on_server)])
+def server(request: pytest.FixtureRequest) -> MilvusLite | Milvus:
+    found: MilvusLite | Milvus = request.getfixturevalue(request.param)
+    return found
 
 
 @pytest.fixture
@@ -28,21 +35,52 @@ def name() -> str:
 
 
 @pytest.fixture
-async def index(server: MilvusLite, name: str) -> AsyncIterator[MilvusVectors]:
+async def index(server: MilvusLite | Milvus, name: str) -> AsyncIterator[MilvusVectors]:
     index = MilvusVectors(server.uri, DIMENSION)
     await eventually(lambda: index.ensure(name), on=TransientError)
     yield index
+    await index.drop(name)
     await index.close()
 
 
-class TestMilvusLite(VectorIndexSuite):
+class TestVectorIndex(VectorIndexSuite):
     @pytest.fixture
     def name(self) -> str:
         return f"vectors_{new_id()}"
 
 
-async def test_rows_are_found_across_flushes(server: MilvusLite, name: str) -> None:
-    index = MilvusVectors(server.uri, DIMENSION, flush=FlushPolicy(rows=8, idle_s=0.01))
+async def test_what_one_process_wrote_another_finds_at_once(
+    index: MilvusVectors, server: MilvusLite | Milvus, name: str
+) -> None:
+    other = MilvusVectors(server.uri, DIMENSION)
+    for i in range(20):
+        await index.upsert(name, [_row(f"c{i}", 1, document_id=f"d{i}")])
+        hits = await other.search(name, "t", unit_vector(1), 9)
+        assert [hit.chunk_id for hit in hits] == [f"c{i}"]
+        await index.delete(name, "t", f"d{i}")
+        assert await other.search(name, "t", unit_vector(1), 9) == []
+    await other.close()
+
+
+async def test_a_collection_of_another_dimension_is_refused_with_what_to_do(
+    index: MilvusVectors, server: MilvusLite | Milvus, name: str
+) -> None:
+    other = MilvusVectors(server.uri, DIMENSION + 8)
+    with pytest.raises(TransientError, match=r"holds vectors of 8 .* 16: .* `sluice reindex`"):
+        await other.ensure(name)
+    await other.close()
+
+
+async def test_more_rows_than_a_page_are_all_listed_once(index: MilvusVectors, name: str) -> None:
+    rows = [_row(f"c{i}", i / 6_000) for i in range(5_001)]
+    for at in range(0, len(rows), 1_000):
+        await index.upsert(name, rows[at : at + 1_000])
+    listed = [entry.chunk_id async for page in index.entries(name, "t") for entry in page]
+    assert sorted(listed) == sorted(each.chunk_id for each in rows)
+
+
+async def test_rows_are_found_across_flushes(lite: MilvusLite, name: str) -> None:
+    index = MilvusVectors(lite.uri, DIMENSION, flush=FlushPolicy(rows=8, idle_s=0.01))
     await index.ensure(name)
     for i in range(5):
         await index.upsert(name, [_row(f"c{i}.{j}", i + 1) for j in range(4)])
@@ -55,7 +93,7 @@ async def test_rows_are_found_across_flushes(server: MilvusLite, name: str) -> N
 
 
 async def test_writes_searches_and_flushes_side_by_side_lose_and_miss_nothing(
-    server: MilvusLite, name: str
+    server: MilvusLite | Milvus, name: str
 ) -> None:
     index = MilvusVectors(server.uri, DIMENSION, flush=FlushPolicy(rows=10**9, idle_s=3600.0))
     await eventually(lambda: index.ensure(name), on=TransientError)
@@ -91,7 +129,7 @@ async def test_writes_searches_and_flushes_side_by_side_lose_and_miss_nothing(
 
 
 async def test_few_rows_behind_many_nearer_ones_are_all_found(
-    server: MilvusLite, name: str
+    server: MilvusLite | Milvus, name: str
 ) -> None:
     index = MilvusVectors(server.uri, DIMENSION, flush=FlushPolicy(rows=10**9, idle_s=3600.0))
     await eventually(lambda: index.ensure(name), on=TransientError)
@@ -118,24 +156,27 @@ async def test_few_rows_behind_many_nearer_ones_are_all_found(
 
 @pytest.mark.parametrize("left_in_the_middle", [False, True])
 async def test_a_collection_with_another_index_gets_the_one_of_today(
-    index: MilvusVectors, server: MilvusLite, name: str, left_in_the_middle: bool
+    lite: MilvusLite, name: str, left_in_the_middle: bool
 ) -> None:
+    index = MilvusVectors(lite.uri, DIMENSION)
+    await eventually(lambda: index.ensure(name), on=TransientError)
     rows = [_row(f"c{i}", i / 100) for i in range(50)]
     await index.upsert(name, rows)
     await index.flush(name)
-    client = MilvusClient(server.uri)
+    client = MilvusClient(lite.uri)
     client.release_collection(name)
     client.drop_index(name, "vector")
     if not left_in_the_middle:
         graph = client.prepare_index_params()
         graph.add_index("vector", index_type="HNSW", metric_type="COSINE")
         client.create_index(name, graph)
-    later = MilvusVectors(server.uri, DIMENSION)
+    later = MilvusVectors(lite.uri, DIMENSION)
     await later.ensure(name)
     assert client.describe_index(name, "vector")["index_type"] == "IVF_FLAT"
     hits = await later.search(name, "t", unit_vector(1), 100)
     assert [hit.chunk_id for hit in hits] == [row.chunk_id for row in rows]
     await later.close()
+    await index.close()
     client.close()
 
 

@@ -19,12 +19,14 @@ STOP_S = 40.0
 ROOT = Path(__file__).parents[2]
 
 
-def wait_until(condition: Callable[[], bool], what: str, timeout_s: float = READY_S) -> None:
+def wait_until(
+    condition: Callable[[], bool], what: str, timeout_s: float = READY_S, *, every_s: float = 0.1
+) -> None:
     """Raises: AssertionError, naming `what`, when the condition does not come true in time."""
     deadline = time.monotonic() + timeout_s
     while not condition():
         assert time.monotonic() < deadline, f"not in {timeout_s:g} s: {what}"
-        time.sleep(0.1)
+        time.sleep(every_s)
 
 
 def free_ports(count: int) -> list[int]:

@@ -2,13 +2,14 @@
 
 import asyncio
 from collections.abc import AsyncIterator
-from contextlib import AsyncExitStack, aclosing, asynccontextmanager, suppress
+from contextlib import aclosing, asynccontextmanager, suppress
+from unittest.mock import patch
 
 import httpx
 import pytest
 from starlette.types import Message
 
-from libs.storage.sql import Database, api_keys, turns
+from libs.storage.sql import Database, UnitOfWork, api_keys, turns
 from libs.storage.sql.turn_events import reply_of
 from libs.web import while_valid
 from services.gateway.replies import Replies
@@ -194,11 +195,20 @@ async def test_an_id_from_the_future_is_taken_as_the_newest(stage: Stage) -> Non
 
 @asynccontextmanager
 async def sql_hangs(db: Database) -> AsyncIterator[None]:
-    """Every connection is taken, so whoever needs one waits."""
-    async with AsyncExitStack() as stack:
-        for _ in range(16):
-            await stack.enter_async_context(db.reading())
-        yield
+    """Whoever wants to read waits."""
+    there, reading = asyncio.Event(), db.reading
+
+    @asynccontextmanager
+    async def late() -> AsyncIterator[UnitOfWork]:
+        await there.wait()
+        async with reading() as sql:
+            yield sql
+
+    with patch.object(db, "reading", late):
+        try:
+            yield
+        finally:
+            there.set()
 
 
 async def test_heartbeats_go_on_while_sql_hangs_and_nothing_is_missed_after_it(

@@ -48,12 +48,13 @@ unit: $(READY)
 	$(BIN)/pytest tests/unit tests/contract
 
 integration: $(READY) ## Suites on the real embedded broker and stores, and on real servers
-	$(BIN)/pytest tests/integration
+	$(BIN)/pytest tests/integration -m ''
 	$(BIN)/pytest tests/unit -m on_server
+	$(BIN)/pytest tests/e2e -m on_server
 
 e2e: $(READY) ## The whole local product, used as its users do
 	$(BIN)/pytest tests/e2e tests/chaos tests/soak
-	$(BIN)/pytest tests/e2e tests/chaos -m on_server
+	$(BIN)/pytest tests/chaos -m on_server
 
 check-deploy: $(READY) ## Images, compose file, chart and alert rules under their validators
 	$(BIN)/pytest tests/deploy

@@ -4,7 +4,7 @@ import re
 
 from libs.documents.analysis import VERSION as ANALYSER
 from libs.documents.analysis import analyse
-from libs.kernel import TransientError
+from libs.kernel import TransientError, new_id
 from libs.models.ports import Embedder
 from libs.storage.ports import IndexRow, KeywordIndex, VectorIndex
 from libs.storage.sql import Database
@@ -67,26 +67,42 @@ async def probe(
             f"{embedder.name} makes vectors of {embedded.shape[1]} dimensions, not of the "
             f"{embedder.dimension} that it is declared with: correct its declaration"
         )
+    # Of its own: other indexers that start at the same time must neither help nor disturb.
+    tenant = f"{PROBE_TENANT}-{new_id()}"
     rows = [
-        IndexRow(name, PROBE_TENANT, "probe", 1, "", vector=vector, terms=analyse(passage))
+        IndexRow(name, tenant, "probe", 1, "", vector=vector, terms=analyse(passage))
         for name, passage, vector in zip(PROBES, passages, embedded, strict=True)
     ]
     words = [
-        IndexRow(name, PROBE_TENANT, "probe", 1, "", terms=analyse(text))
+        IndexRow(name, tenant, "probe", 1, "", terms=analyse(text))
         for name, (text, _) in WORDS.items()
     ]
-    await vectors.upsert(active.vector_collection, rows)
-    await keywords.upsert(active.keyword_index, [*rows, *words])
+    try:
+        await vectors.upsert(active.vector_collection, rows)
+        await keywords.upsert(active.keyword_index, [*rows, *words])
+        await _find_all(tenant, active, embedder, vectors, keywords)
+    finally:
+        await vectors.delete(active.vector_collection, tenant, "probe")
+        await keywords.delete(active.keyword_index, tenant, "probe")
+
+
+async def _find_all(
+    tenant: str,
+    active: ActiveIndex,
+    embedder: Embedder,
+    vectors: VectorIndex,
+    keywords: KeywordIndex,
+) -> None:
     for name, (_, question) in PROBES.items():
         near = await vectors.search(
-            active.vector_collection, PROBE_TENANT, await embedder.embed_query(question), 1
+            active.vector_collection, tenant, await embedder.embed_query(question), 1
         )
         if [hit.chunk_id for hit in near] != [name]:
             raise TransientError(f"the vector index does not find its {name} probe")
     for name, (text, question) in {**PROBES, **WORDS}.items():
         terms = analyse(text)
-        said = await keywords.search(active.keyword_index, PROBE_TENANT, analyse(question), 1)
-        known = await keywords.frequencies(active.keyword_index, PROBE_TENANT, terms)
+        said = await keywords.search(active.keyword_index, tenant, analyse(question), 1)
+        known = await keywords.frequencies(active.keyword_index, tenant, terms)
         lost = [term for term in dict.fromkeys(terms) if not known.rows.get(term)]
         if lost or [hit.chunk_id for hit in said] != [name]:
             raise TransientError(
@@ -94,5 +110,3 @@ async def probe(
                 f"terms: {', '.join(lost) or 'none'}): it would hide documents, so it is not "
                 "served on; its field must keep terms as they are given"
             )
-    await vectors.delete(active.vector_collection, PROBE_TENANT, "probe")
-    await keywords.delete(active.keyword_index, PROBE_TENANT, "probe")

@@ -24,7 +24,7 @@ from libs.storage.sql import documents
 from libs.storage.vectors import MilvusVectors
 from services.indexer.deps import Deps
 from services.indexer.handlers import subscriptions
-from services.indexer.startup import PROBE_TENANT, prepare
+from services.indexer.startup import prepare
 from tests.broker import running_broker
 from tests.library import Library, sqlite
 from tests.milvus_lite import MilvusLite
@@ -76,8 +76,6 @@ async def world(tmp_path: Path, server: MilvusLite) -> AsyncIterator[World]:
         active = await eventually(
             lambda: prepare(db, embedder, vectors, keywords), on=TransientError
         )
-        assert await vectors.count(active.vector_collection, PROBE_TENANT) == 0
-        assert await keywords.count(active.keyword_index, PROBE_TENANT) == 0
         objects = DiskObjectStore(tmp_path / "objects")
         bus = InMemoryBus(db, subscriptions(Deps(db, objects, embedder, vectors, keywords)))
         # Readers are other processes: they share folder and server, not objects.

@@ -11,7 +11,7 @@ from libs.documents.analysis import has_han
 from libs.kernel import TransientError
 from libs.storage.ports import IndexRow
 from libs.storage.sql.active_index import ActiveIndex, read_or_make
-from services.indexer.startup import PROBE_TENANT, prepare, wanted_index
+from services.indexer.startup import prepare, probe, wanted_index
 from tests.fakes_search import FakeEmbedder, FakeKeywords, FakeVectors
 from tests.library import sqlite
 
@@ -29,8 +29,33 @@ async def test_the_active_index_is_made_once_and_probed_without_a_trace(tmp_path
         active = await prepare(db, FakeEmbedder(), vectors, keywords)
         assert active == await prepare(db, FakeEmbedder(), vectors, keywords)
     assert active == wanted_index(FakeEmbedder())
-    assert await vectors.count(active.vector_collection, PROBE_TENANT) == 0
-    assert await keywords.count(active.keyword_index, PROBE_TENANT) == 0
+    assert not any(vectors.rows.values())
+    assert not any(keywords.rows.values())
+
+
+class VectorsOfTwo(FakeVectors):
+    """Between the first indexer's write and its search another one starts, and is ready."""
+
+    def __init__(self, keywords: FakeKeywords) -> None:
+        super().__init__()
+        self._keywords = keywords
+        self._is_first = True
+
+    async def upsert(self, name: str, rows: Sequence[IndexRow]) -> None:
+        await super().upsert(name, rows)
+        if self._is_first:
+            self._is_first = False
+            active = wanted_index(FakeEmbedder())
+            await probe(active, FakeEmbedder(), self, self._keywords)
+
+
+async def test_indexers_that_start_together_do_not_disturb_each_other(tmp_path: Path) -> None:
+    keywords = FakeKeywords()
+    vectors = VectorsOfTwo(keywords)
+    async with sqlite(tmp_path) as db:
+        await prepare(db, FakeEmbedder(), vectors, keywords)
+    assert not any(vectors.rows.values())
+    assert not any(keywords.rows.values())
 
 
 async def test_a_store_that_is_away_or_loses_a_language_is_not_served_on(tmp_path: Path) -> None:
@@ -87,4 +112,4 @@ async def test_an_index_of_another_model_is_left_as_it_is(tmp_path: Path) -> Non
     async with sqlite(tmp_path) as db:
         await read_or_make(db, other, analyser=1)
         assert await prepare(db, FakeEmbedder(), vectors, FakeKeywords()) == other
-    assert not vectors.rows
+    assert not any(vectors.rows.values())

@@ -1,9 +1,10 @@
 """Fakes of the delivery Protocols: a publisher, committed offsets, a source of work."""
 
 from collections import defaultdict
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 from libs.contracts import OutgoingRecord, Position
+from libs.eventbus.backlog import Backlog
 from libs.eventbus.offsets import Place
 from libs.eventbus.reconciler import Unfinished
 from libs.kernel import TransientError, stable_partition
@@ -46,16 +47,24 @@ class FakePublisher:
 
 
 class FakeOffsets:
-    """`CommittedOffsets` as set by the test; everything else is uncommitted."""
+    """`Backlogs` as set by the test; the rest is uncommitted, and the log is very long."""
 
     def __init__(self) -> None:
         self.committed: dict[Place, int] = {}
+        self.ends: dict[Place, int] = {}
         self.down = False
 
-    async def of_group(self, group_id: str, places: Collection[Place]) -> dict[Place, int]:
+    async def of_groups(
+        self, places: Mapping[str, Collection[Place]]
+    ) -> dict[str, dict[Place, Backlog]]:
         if self.down:
             raise TransientError("the broker is away")
-        return {place: self.committed.get(place, 0) for place in places}
+        return {
+            group: {place: self._of(place) for place in wanted} for group, wanted in places.items()
+        }
+
+    def _of(self, place: Place) -> Backlog:
+        return Backlog(self.committed.get(place, 0), self.ends.get(place, 1_000_000))
 
 
 class FakeWork:

@@ -3,7 +3,8 @@
 In flight, hence left alone, is work of which some outbox row
 
 - is not sent yet (a retry that waits for its time is this case), or
-- went into the log the broker still has, to a place that the consumer group has not passed;
+- went into the log the broker still has, to a place that is there and that the consumer group has
+  not passed: the end of a topic that was deleted and made again is before it;
 
 and work under a live lease. Everything else was lost on its way. Any row counts, not the newest
 alone, as which one that is depends on clocks: a lost event waits until its key's others passed.
@@ -20,7 +21,8 @@ import structlog
 from sqlalchemy import RowMapping
 
 from libs.contracts import Event, retry_topic, topic_of
-from libs.eventbus.offsets import CommittedOffsets, Place
+from libs.eventbus.backlog import Backlog, Backlogs
+from libs.eventbus.offsets import Place
 from libs.kernel import TransientError, new_id
 from libs.observability.metrics import RECONCILED
 from libs.storage.sql import Database, UnitOfWork
@@ -73,7 +75,7 @@ class _Known:
     """What the broker said before the unit of work; it can only have moved on since."""
 
     epoch: str
-    committed: Mapping[tuple[str, Place], int]  # (group, place) -> next offset to be read
+    backlogs: Mapping[str, Mapping[Place, Backlog]]  # by group
 
     def is_lost(
         self, work: Unfinished, rows: Sequence[RowMapping], leased: Collection[str]
@@ -85,8 +87,8 @@ class _Known:
             return True
         if row["broker_epoch"] != self.epoch:
             return False
-        next_offset = self.committed.get((work.group_id, (row["topic"], row["partition"])))
-        return next_offset is None or next_offset <= row["offset"]
+        backlog = self.backlogs.get(work.group_id, {}).get((row["topic"], row["partition"]))
+        return backlog is None or backlog.next_offset <= row["offset"] < backlog.end
 
 
 class Reconciler:
@@ -98,14 +100,14 @@ class Reconciler:
     def __init__(
         self,
         db: Database,
-        offsets: CommittedOffsets,
+        backlogs: Backlogs,
         epoch: Callable[[], str],
         sources: Sequence[WorkSource],
         *,
         interval_s: float = 30.0,
     ) -> None:
         self._db = db
-        self._offsets = offsets
+        self._backlogs = backlogs
         self._epoch = epoch
         self._sources = sources
         self._interval_s = interval_s
@@ -163,12 +165,7 @@ class Reconciler:
             for row in rows.get((*work.topics, work.key), ()):
                 if row["sent_at"] is not None and row["broker_epoch"] == epoch:
                     wanted[work.group_id].add((row["topic"], row["partition"]))
-        committed = {
-            (group, place): offset
-            for group, places in wanted.items()
-            for place, offset in (await self._offsets.of_group(group, places)).items()
-        }
-        return _Known(epoch, committed)
+        return _Known(epoch, await self._backlogs.of_groups(wanted) if wanted else {})
 
     async def _emit_lost(self, source: WorkSource, after: str, known: _Known) -> int:
         async with self._db.work() as sql:

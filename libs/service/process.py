@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from libs.eventbus import Consumer, Listener, Policies, Subscriptions
-from libs.eventbus.offsets import KafkaOffsets
+from libs.eventbus.backlog import KafkaBacklogs
 from libs.eventbus.publisher import KafkaPublisher, Publisher
 from libs.eventbus.reconciler import Reconciler, WorkSource
 from libs.eventbus.registry import SchemaRegistry
@@ -106,7 +106,7 @@ class Platform:
         """Emit lost work again, now, regularly and when the broker lost its log, until the end."""
         reconciler = Reconciler(
             self.db,
-            KafkaOffsets(self.settings.kafka),
+            KafkaBacklogs(self.settings.kafka),
             lambda: self._upkeep.epoch.current,
             sources,
         )

@@ -1,4 +1,4 @@
-"""Publisher, epoch and preparation on the real embedded broker."""
+"""Publisher, epoch and preparation on real brokers."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -18,6 +18,7 @@ from libs.kernel import TransientError, stable_partition
 from libs.storage.sql import Database, open_database
 from libs.storage.sql.epochs import load_epoch
 from tests.broker import free_port, running_broker, start_broker, stop_broker
+from tests.servers.brokers import AnyBroker, connection_to, is_embedded
 from tests.waiting import until
 
 pytestmark = pytest.mark.integration
@@ -43,13 +44,15 @@ async def partitions_of(bootstrap: str) -> dict[str, int]:
         await admin.close()
 
 
-async def test_records_of_a_key_stay_in_one_partition_and_in_order(db: Database) -> None:
-    async with running_broker() as bootstrap:
-        await prepare_broker(KafkaConnection(bootstrap), db, embedded=True)
-        async with KafkaPublisher(KafkaConnection(bootstrap)) as publisher:
-            records = [OutgoingRecord(TOPIC, f"d{n % 7}", str(n).encode()) for n in range(200)]
-            outcomes = await publisher.send_many(records)
-            chosen = await publisher.send(OutgoingRecord(TOPIC, "d1", b"v", partition=3))
+async def test_records_of_a_key_stay_in_one_partition_and_in_order(
+    db: Database, broker: AnyBroker
+) -> None:
+    kafka = connection_to(broker)
+    await prepare_broker(kafka, db, embedded=is_embedded(broker))
+    async with KafkaPublisher(kafka) as publisher:
+        records = [OutgoingRecord(TOPIC, f"d{n % 7}", str(n).encode()) for n in range(200)]
+        outcomes = await publisher.send_many(records)
+        chosen = await publisher.send(OutgoingRecord(TOPIC, "d1", b"v", partition=3))
     last: dict[str, int] = {}
     for record, outcome in zip(records, outcomes, strict=True):
         assert isinstance(outcome, Position)
@@ -59,16 +62,19 @@ async def test_records_of_a_key_stay_in_one_partition_and_in_order(db: Database)
     assert chosen.partition == 3
 
 
-async def test_a_topic_that_does_not_exist_is_an_error_and_is_not_created(db: Database) -> None:
-    async with running_broker() as bootstrap:
-        await prepare_broker(KafkaConnection(bootstrap), db, embedded=True)
-        async with KafkaPublisher(KafkaConnection(bootstrap)) as publisher:
-            outcomes = await publisher.send_many(
-                [OutgoingRecord("no.such.topic", "k", b"v"), OutgoingRecord(TOPIC, "k", b"v")]
-            )
-        assert isinstance(outcomes[0], TransientError)
-        assert isinstance(outcomes[1], Position)
-        assert "no.such.topic" not in await partitions_of(bootstrap)
+async def test_a_topic_that_does_not_exist_is_an_error_and_is_not_created(
+    db: Database, broker: AnyBroker
+) -> None:
+    bootstrap = broker.bootstrap
+    kafka = connection_to(broker)
+    await prepare_broker(kafka, db, embedded=is_embedded(broker))
+    async with KafkaPublisher(kafka) as publisher:
+        outcomes = await publisher.send_many(
+            [OutgoingRecord("no.such.topic", "k", b"v"), OutgoingRecord(TOPIC, "k", b"v")]
+        )
+    assert isinstance(outcomes[0], TransientError)
+    assert isinstance(outcomes[1], Position)
+    assert "no.such.topic" not in await partitions_of(bootstrap)
 
 
 async def test_a_publisher_fails_within_its_time_and_works_again_with_the_broker(
@@ -162,22 +168,25 @@ async def test_what_hasty_clients_left_in_a_new_log_is_cleared_away(db: Database
     await stop_broker(broker)
 
 
-async def test_topics_with_data_of_a_log_that_has_its_epoch_are_left_alone(db: Database) -> None:
-    async with running_broker() as bootstrap:
-        await prepare_broker(KafkaConnection(bootstrap), db, embedded=True)
-        async with KafkaPublisher(KafkaConnection(bootstrap)) as publisher:
-            await publisher.send(OutgoingRecord(TOPIC, "k", b"1"))
-            await prepare_broker(KafkaConnection(bootstrap), db, embedded=True)
-            assert (await publisher.send(OutgoingRecord(TOPIC, "k", b"2"))).offset == 1
+async def test_topics_with_data_of_a_log_that_has_its_epoch_are_left_alone(
+    db: Database, broker: AnyBroker
+) -> None:
+    kafka = connection_to(broker)
+    await prepare_broker(kafka, db, embedded=is_embedded(broker))
+    async with KafkaPublisher(kafka) as publisher:
+        await publisher.send(OutgoingRecord(TOPIC, "k", b"1"))
+        await prepare_broker(kafka, db, embedded=is_embedded(broker))
+        assert (await publisher.send(OutgoingRecord(TOPIC, "k", b"2"))).offset == 1
 
 
-async def test_offsets_of_a_group_that_never_committed_are_zero(db: Database) -> None:
-    async with running_broker() as bootstrap:
-        admin = AIOKafkaAdminClient(bootstrap_servers=bootstrap)
-        await admin.start()
-        await admin.create_topics([NewTopic("t", 2, 1)])
-        await admin.close()
-        found = await KafkaOffsets(KafkaConnection(bootstrap)).of_group(
-            "nobody", {("t", 0), ("t", 1)}
-        )
+async def test_offsets_of_a_group_that_never_committed_are_zero(
+    db: Database, broker: AnyBroker
+) -> None:
+    bootstrap = broker.bootstrap
+    kafka = connection_to(broker)
+    admin = AIOKafkaAdminClient(bootstrap_servers=bootstrap)
+    await admin.start()
+    await admin.create_topics([NewTopic("t", 2, 1)])
+    await admin.close()
+    found = await KafkaOffsets(kafka).of_group("nobody", {("t", 0), ("t", 1)})
     assert found == {("t", 0): 0, ("t", 1): 0}

@@ -79,8 +79,11 @@ async def broker(request: pytest.FixtureRequest) -> AsyncIterator[AnyBroker]:
 
 def connection_to(broker: AnyBroker, *, session_timeout_s: float = 6.0) -> KafkaConnection:
     """As services connect to such a broker."""
-    idempotence = isinstance(broker, EmptiedKafka)
-    return KafkaConnection(broker.bootstrap, session_timeout_s, idempotence=idempotence)
+    return KafkaConnection(broker.bootstrap, session_timeout_s, idempotence=not is_embedded(broker))
+
+
+def is_embedded(broker: AnyBroker) -> bool:
+    return not isinstance(broker, EmptiedKafka)
 
 
 def specs_of(*topics: str) -> Sequence[TopicSpec]:

@@ -107,6 +107,19 @@ async def test_what_the_group_has_passed_without_an_effect_is_emitted_again(benc
     assert await bench.reconcile() == 0
 
 
+async def test_what_went_into_a_topic_that_was_deleted_and_made_again_is_emitted_again(
+    bench: Bench,
+) -> None:
+    await bench.emit()
+    await bench.send(offset=5)
+    bench.offsets.ends[PLACE] = 6
+    assert await bench.reconcile() == 0
+    bench.offsets.ends[PLACE] = 2  # what is there now was sent since
+    assert await bench.reconcile() == 1
+    await bench.send(offset=1)
+    assert await bench.reconcile() == 0
+
+
 async def test_what_went_into_a_lost_log_is_emitted_again_once(bench: Bench) -> None:
     await bench.emit()
     await bench.send(offset=5)

@@ -5,20 +5,14 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING
 
-import structlog
-
-from libs.kernel import PermanentError, TransientError
+from libs.kernel import PermanentError
 from libs.service.settings import PlatformSettings
+from libs.service.watching import watch
 from libs.storage.objects import DiskObjectStore
 from libs.storage.ports import ObjectStore
 
 if TYPE_CHECKING:  # the client takes 0.4 s and 30 MB to import: only where there is a bucket
     from libs.storage.objects.s3 import S3ObjectStore
-
-log = structlog.get_logger(__name__)
-
-PROBE_S = 5.0
-RETRY_S = 1.0
 
 Report = Callable[[str | None], None]
 
@@ -40,7 +34,9 @@ async def open_objects(
         yield DiskObjectStore(settings.objects_dir)
         return
     store = _bucket(settings)
-    watching = asyncio.create_task(_watch(store, report)) if report is not None else None
+    watching = (
+        asyncio.create_task(watch(store.check, "objects", report)) if report is not None else None
+    )
     try:
         yield store
     finally:
@@ -65,20 +61,3 @@ def _bucket(settings: PlatformSettings) -> "S3ObjectStore":
         return S3ObjectStore(access)
     except ValueError as exc:
         raise PermanentError("bad-setting", str(exc)) from exc
-
-
-async def _watch(store: "S3ObjectStore", report: Report) -> None:
-    report("objects")
-    complaint = ""
-    while True:
-        try:
-            await store.check()
-        except TransientError as exc:
-            report(exc.missing or "objects")
-            if str(exc) != complaint:
-                complaint = str(exc)
-                log.warning("objects_awaited", reason=complaint)
-        else:
-            report(None)
-            complaint = ""
-        await asyncio.sleep(RETRY_S if complaint else PROBE_S)

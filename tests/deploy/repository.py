@@ -16,7 +16,7 @@ CHART = ROOT / "deploy" / "helm" / "sluice"
 OBSERVABILITY = ROOT / "deploy" / "observability"
 
 # Of the full-size servers' adapters, where nothing in the code reads them yet.
-AHEAD_OF_THE_CODE = frozenset({"TIKA_URL"})
+AHEAD_OF_THE_CODE: frozenset[str] = frozenset()
 
 
 def variables_read() -> frozenset[str]:

@@ -10,6 +10,7 @@ from tests.servers.kafka import Kafka
 from tests.servers.mariadb import MariaDb
 from tests.servers.milvus import Milvus
 from tests.servers.minio import MinioServer
+from tests.servers.tika import TikaServer
 
 
 @pytest.fixture(scope="session")
@@ -39,4 +40,10 @@ def milvus(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Milvus]:
 @pytest.fixture(scope="session")
 def minio(tmp_path_factory: pytest.TempPathFactory) -> Iterator[MinioServer]:
     with running(MinioServer(tmp_path_factory.mktemp("minio"))) as server:
+        yield server
+
+
+@pytest.fixture(scope="session")
+def tika(tmp_path_factory: pytest.TempPathFactory) -> Iterator[TikaServer]:
+    with running(TikaServer(tmp_path_factory.mktemp("tika"))) as server:
         yield server

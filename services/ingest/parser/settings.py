@@ -16,6 +16,8 @@ class ParserSettings(PlatformSettings):
         default=10_000_000, ge=1, validation_alias="SLUICE_PARSE_MAX_CHARS"
     )
 
+    # A Tika server that reads what is neither text nor picture; unset: Tika's native build does.
+    tika_url: str | None = Field(default=None, validation_alias="TIKA_URL")
     ocr: bool = Field(default=True, validation_alias="SLUICE_OCR")
     ocr_max_pages: int = Field(default=1000, ge=1, validation_alias="SLUICE_OCR_MAX_PAGES")
 

@@ -1,10 +1,11 @@
 """The child process that reads hostile files: `python -m services.ingest.parser.worker`.
 
-A line of JSON in (`source`, `name`, `media_type`, `max_chars`, `max_pictures`, `out`), a line of
-JSON out: `{"parsed": {counts}}` with `document.json` and `text.txt` in the folder `out`, or
-`{"refused": [reason, detail]}`, or `{"disk": [text, full]}` where the folder cannot be written, or
-`{"bug": traceback}`. Ends when its input ends or its parent dies; the parent watches its memory and
-its time, which `{"going_on": true}` lines extend.
+A line of JSON in (`source`, `name`, `media_type`, `max_chars`, `max_pictures`, `tika_url`,
+`timeout_s`, `picture_s`, `out`), a line of JSON out: `{"parsed": {counts}}` with `document.json`
+and `text.txt` in the folder `out`, or `{"refused": [reason, detail]}`, or `{"disk": [text, full]}`
+where the folder cannot be written, or `{"away": [text, missing]}` while the Tika server at
+`tika_url` is, or `{"bug": traceback}`. Ends when its input ends or its parent dies; the parent
+watches its memory and its time, which `{"going_on": true}` lines extend.
 """
 
 import ctypes
@@ -13,15 +14,17 @@ import os
 import resource
 import signal
 import sys
+import time
 import traceback
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO
 
-from libs.kernel import DiskError, PermanentError
+from libs.kernel import DiskError, PermanentError, TransientError
 from libs.storage.room import disk_error
 
 if TYPE_CHECKING:
+    from services.ingest.parser.adapters.extraction import Extractor
     from services.ingest.parser.adapters.ocr import Recogniser
 
 DOCUMENT_FILE = "document.json"
@@ -39,9 +42,57 @@ def main() -> None:
     os.nice(int(sys.argv[2]))
     from services.ingest.parser.adapters.ocr import Recogniser  # slow: after the guards
 
-    recogniser = Recogniser(going_on=lambda: _say(answers, {"going_on": True}))
+    patience = Patience()
+
+    def going_on() -> None:
+        _say(answers, {"going_on": True})
+        patience.renew()
+
+    recogniser = Recogniser(going_on=going_on)
+    extractors = Extractors(patience)
     for line in sys.stdin.buffer:
-        _say(answers, _answer(json.loads(line), recogniser))
+        task = json.loads(line)
+        patience.begin(task["timeout_s"], task["picture_s"])
+        _say(answers, _answer(task, recogniser, extractors.of(task["tika_url"])))
+
+
+class Patience:
+    """How long the parent lets this process go on, as it reckons itself (`Child.ask`)."""
+
+    def __init__(self) -> None:
+        self._until = self._picture_s = 0.0
+
+    def begin(self, timeout_s: float, picture_s: float) -> None:
+        self._until, self._picture_s = time.monotonic() + timeout_s, picture_s
+
+    def renew(self) -> None:
+        self._until = max(self._until, time.monotonic() + self._picture_s)
+
+    def left_s(self) -> float:
+        return self._until - time.monotonic()
+
+
+class Extractors:
+    """Who reads for this process; made once, as a server's connections are kept."""
+
+    def __init__(self, patience: Patience) -> None:
+        self._patience = patience
+        self._made: dict[str | None, Extractor] = {}
+
+    def of(self, tika_url: str | None) -> "Extractor":
+        """The Tika server at an address; None: Tika's native build."""
+        if tika_url not in self._made:
+            self._made[tika_url] = self._make(tika_url)
+        return self._made[tika_url]
+
+    def _make(self, tika_url: str | None) -> "Extractor":
+        if tika_url is None:
+            from services.ingest.parser.adapters.tika_native import NativeTika
+
+            return NativeTika()
+        from services.ingest.parser.adapters.tika_server import TikaServer
+
+        return TikaServer(tika_url, self._patience.left_s)
 
 
 def _say(answers: BinaryIO, message: dict[str, Any]) -> None:
@@ -56,7 +107,9 @@ def bound_resources(max_rss_bytes: int) -> None:
     resource.setrlimit(resource.RLIMIT_DATA, (most, most))
 
 
-def _answer(task: dict[str, Any], recogniser: "Recogniser") -> dict[str, Any]:
+def _answer(
+    task: dict[str, Any], recogniser: "Recogniser", extractor: "Extractor"
+) -> dict[str, Any]:
     from services.ingest.parser.adapters.ocr import read_picture
     from services.ingest.parser.adapters.tika import read_with_tika
     from services.ingest.parser.domain.packing import pack_document
@@ -70,7 +123,7 @@ def _answer(task: dict[str, Any], recogniser: "Recogniser") -> dict[str, Any]:
             task["name"],
             task["media_type"],
             max_chars=task["max_chars"],
-            tika=partial(read_with_tika, recogniser=ocr),
+            tika=partial(read_with_tika, recogniser=ocr, extractor=extractor),
             picture=partial(read_picture, recogniser=ocr) if ocr else None,
         )
         parsed = pack_document(document)
@@ -83,6 +136,8 @@ def _answer(task: dict[str, Any], recogniser: "Recogniser") -> dict[str, Any]:
         return {"refused": ["out-of-memory", ""]}
     except DiskError as exc:
         return {"disk": [str(exc), exc.full]}
+    except TransientError as exc:
+        return {"away": [str(exc), exc.missing]}
     except Exception as exc:  # noqa: BLE001 - reported to the parent, which raises it there
         if error := disk_error(exc, task["out"]):
             return {"disk": [str(error), error.full]}

@@ -23,6 +23,7 @@ from tests.integration.parser.made_files import (
     strict_xlsx,
     table,
 )
+from tests.integration.parser.tikas import TIKAS, tika_url
 
 MAX_CHARS = 50_000
 WORD = docx(
@@ -40,9 +41,10 @@ HTML = b"<html><body><h2>Title</h2><p>one\ntwo</p><script>no()</script></body></
 NOISE = random.Random(7).randbytes(5000)  # noqa: S311 - any bytes
 
 
-@pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def pool() -> AsyncIterator[ParserPool]:
-    async with open_pool(1, Limits(timeout_s=60, max_chars=MAX_CHARS, niceness=0)) as pool:
+@pytest_asyncio.fixture(scope="module", loop_scope="module", params=TIKAS)
+async def pool(request: pytest.FixtureRequest) -> AsyncIterator[ParserPool]:
+    limits = Limits(timeout_s=60, max_chars=MAX_CHARS, niceness=0)
+    async with open_pool(1, limits, tika_url=tika_url(request)) as pool:
         yield pool
 
 

@@ -19,6 +19,7 @@ from libs.kernel import PermanentError
 from services.ingest.parser.adapters.child import Limits
 from services.ingest.parser.adapters.pool import ParserPool, open_pool
 from services.ingest.parser.ports import ParseRequest
+from tests.integration.parser.tikas import TIKAS, tika_url
 
 FILES = Path(__file__).parents[2] / "files"
 FOLDERS = [FILES, *(Path(folder) for folder in [os.environ.get("SLUICE_TEST_FILES")] if folder)]
@@ -33,9 +34,10 @@ def entries() -> Iterator[Any]:
             yield pytest.param((folder / entry["file"]).read_bytes(), entry, id=entry["file"])
 
 
-@pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def pool() -> AsyncIterator[ParserPool]:
-    async with open_pool(1, Limits(timeout_s=300, small_timeout_s=300, niceness=0)) as pool:
+@pytest_asyncio.fixture(scope="module", loop_scope="module", params=TIKAS)
+async def pool(request: pytest.FixtureRequest) -> AsyncIterator[ParserPool]:
+    limits = Limits(timeout_s=300, small_timeout_s=300, niceness=0)
+    async with open_pool(1, limits, tika_url=tika_url(request)) as pool:
         yield pool
 
 

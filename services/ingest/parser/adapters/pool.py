@@ -38,8 +38,12 @@ class ParserPool:
     happens to a fresh child (a crash: to two of them) is the file's own fault.
     """
 
-    def __init__(self, size: int, limits: Limits, *, worker: str = WORKER) -> None:
+    def __init__(
+        self, size: int, limits: Limits, *, tika_url: str | None = None, worker: str = WORKER
+    ) -> None:
+        """`tika_url` is a Tika server's; None: Tika's native build in the children."""
         self._limits = limits
+        self._tika_url = tika_url
         self._worker = worker
         self._idle: list[Child] = []
         self._slots = asyncio.Semaphore(size)
@@ -50,15 +54,18 @@ class ParserPool:
             with scratch_folder() as folder:
                 path = folder / f"source{safe_suffix(request.name)}"
                 await _save(source, path)
+                size_bytes = path.stat().st_size
                 task = {
                     "source": str(path),
                     "name": request.name,
                     "media_type": request.media_type,
                     "max_chars": self._limits.max_chars,
                     "out": str(folder),
+                    "tika_url": self._tika_url,
+                    "timeout_s": self._limits.time_for(size_bytes),
+                    "picture_s": self._limits.picture_s,
                     "max_pictures": self._limits.max_pictures if self._limits.ocr else 0,
                 }
-                size_bytes = path.stat().st_size
                 # Native code blames the file for what it could not unpack beside it.
                 try:
                     answer = await self._answer(task, size_bytes)
@@ -122,11 +129,11 @@ class ParserPool:
 
 @asynccontextmanager
 async def open_pool(
-    size: int, limits: Limits, *, worker: str = WORKER
+    size: int, limits: Limits, *, tika_url: str | None = None, worker: str = WORKER
 ) -> AsyncIterator[ParserPool]:
     """A pool whose children end with the block."""
     await asyncio.to_thread(sweep_scratch)
-    pool = ParserPool(size, limits, worker=worker)
+    pool = ParserPool(size, limits, tika_url=tika_url, worker=worker)
     try:
         yield pool
     finally:
@@ -140,6 +147,9 @@ def _parsed(answer: dict[str, Any], folder: Path) -> Parsed:
     if "disk" in answer:
         text, full = answer["disk"]
         raise DiskError(text, full=full)
+    if "away" in answer:
+        text, missing = answer["away"]
+        raise TransientError(text, missing=missing)
     if "bug" in answer:
         raise RuntimeError(answer["bug"])
     files = DocumentFiles((folder / DOCUMENT_FILE).read_bytes(), (folder / TEXT_FILE).read_bytes())

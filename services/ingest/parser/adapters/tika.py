@@ -1,18 +1,10 @@
-"""The native Tika build. It runs in a child process only: what it reads may be hostile.
-
-Seen with iscc-tika 0.6: encrypted files give no text and no error, only a warning in the
-metadata; a failure may end the stream early without an error; the string calls break characters
-beyond U+FFFF, the stream is right; headers and footers of DOCX are left out unless asked for.
-"""
+"""Documents of what Tika extracts, judged and arranged."""
 
 import re
 import tempfile
 import zipfile
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any
-
-import iscc_tika
 
 from libs.documents.builder import BlockBuilder, TooLongError
 from libs.documents.headings import promote_headings, with_numbered_headings
@@ -28,7 +20,9 @@ from libs.documents.xhtml import (
     XhtmlTarget,
     read_xhtml,
 )
+from libs.kernel import PermanentError, TransientError
 from libs.storage.room import disk_error
+from services.ingest.parser.adapters.extraction import Extractor, Metadata
 from services.ingest.parser.adapters.layout import page_layouts
 from services.ingest.parser.adapters.ocr import PdfiumError, Recogniser, open_pictures
 from services.ingest.parser.domain.ooxml import is_strict, write_transitional
@@ -36,8 +30,7 @@ from services.ingest.parser.domain.refusals import refusal
 from services.ingest.parser.domain.slides import copy_blocks, slide_order, slides_as_pages
 from services.ingest.parser.domain.sniffing import is_zip
 
-_READ_BYTES = 64 * 1024
-_TAIL_BYTES = 64
+_COMPLAINT_CHARS = 1000
 _MIN_CHARS_PER_PAGE = 10  # fewer on average: the pages are pictures
 _MAX_UNREADABLE_SHARE = 0.3  # of a page's characters: its fonts tell nothing
 _CHARS_THAT_EXPLAIN_A_PICTURE = 200
@@ -48,7 +41,6 @@ _ENCRYPTED = re.compile(
 _ENCRYPTED_TYPES = re.compile(r"x-tika-ooxml-protected|drm-encrypted|pgp-encrypted|pkcs7-mime")
 _SHEET_TYPES = re.compile(r"spreadsheetml|ms-excel")
 _FLOWING_TYPES = re.compile(r"html|epub")
-_XML_TYPES = re.compile(r"^(?:application|text|image)/(?:[\w.-]+\+)?xml\b")
 _MAIL_TYPES = re.compile(r"message/rfc822|vnd\.ms-outlook")
 _MAIL_FIELDS = {
     "From": "Message-From",
@@ -68,22 +60,20 @@ _ARCHIVE_TYPES = re.compile(
 )
 _UNKNOWN_TYPES = {"application/octet-stream", "application/x-executable", ""}
 
-Metadata = Mapping[str, Sequence[str]]
-
 
 def read_with_tika(
-    path: Path, max_chars: int, recogniser: Recogniser | None = None
+    path: Path, max_chars: int, recogniser: Recogniser | None = None, *, extractor: Extractor
 ) -> ParsedDocument:
     """The document in a file of any format that Tika knows; its scans by `recogniser`.
 
-    Raises: PermanentError with one of the reasons in `refusals`.
+    Raises: PermanentError with one of the reasons in `refusals`; TransientError as `extractor`.
     """
     if is_strict(path):
         with tempfile.TemporaryDirectory(dir=path.parent) as folder:
             common = Path(folder) / path.name
             _convert(path, common)
-            return _read(common, max_chars, recogniser)
-    return _read(path, max_chars, recogniser)
+            return _read(common, max_chars, recogniser, extractor)
+    return _read(path, max_chars, recogniser, extractor)
 
 
 def _convert(path: Path, common: Path) -> None:
@@ -95,8 +85,10 @@ def _convert(path: Path, common: Path) -> None:
         raise refusal("too-large") from exc
 
 
-def _read(path: Path, max_chars: int, recogniser: Recogniser | None) -> ParsedDocument:
-    builder, metadata, target = _extracted(path, max_chars)
+def _read(
+    path: Path, max_chars: int, recogniser: Recogniser | None, extractor: Extractor
+) -> ParsedDocument:
+    builder, metadata, target = _extracted(path, max_chars, extractor)
     warnings: list[str] = []
     looked = False  # at every page without text
     if recogniser is not None and _first(metadata, "Content-Type").startswith("application/pdf"):
@@ -106,24 +98,24 @@ def _read(path: Path, max_chars: int, recogniser: Recogniser | None) -> ParsedDo
             warnings.append(f"{count} pages were read by text recognition, which makes mistakes")
     elif recogniser is not None and is_zip(path) and _is_mostly_pictures(builder, target):
         with open_pictures(path, recogniser) as pictures:
-            builder, metadata, target = _extracted(path, max_chars, pictures)
+            builder, metadata, target = _extracted(path, max_chars, extractor, pictures)
     if recogniser is not None and recogniser.left_out:
         warnings.append(f"{recogniser.left_out} pictures over the limit were not read")
-    _judge(path, metadata, builder, target, looked=looked)
+    _judge(path, metadata, builder, target, extractor, looked=looked)
     builder = _arranged(path, metadata, builder, target, max_chars, warnings)
     return _document(metadata, builder, target, warnings)
 
 
 def _extracted(
-    path: Path, max_chars: int, pictures: PictureReader | None = None
+    path: Path, max_chars: int, extractor: Extractor, pictures: PictureReader | None = None
 ) -> tuple[BlockBuilder, Metadata, XhtmlTarget]:
     builder = BlockBuilder(max_chars)
     try:
-        stream, metadata = _extractor().extract_file(str(path))
+        pieces, metadata = extractor.extract(path, max_chars)
         _add_mail_header(metadata, builder)
         media_type = _first(metadata, "Content-Type")
         target = read_xhtml(
-            _pieces(stream),
+            pieces,
             builder,
             flowing=bool(_FLOWING_TYPES.search(media_type)),
             sheets=bool(_SHEET_TYPES.search(media_type)),
@@ -135,11 +127,12 @@ def _extracted(
         raise refusal("too-deep") from exc
     except TooManyPagesError as exc:
         raise refusal("too-many-pages") from exc
-    except Exception as exc:  # the binding raises whatever class the native side made
-        raise refusal(_reason_of(path, exc)) from exc
-    # The stream forgets, now and then, that an XML parser failed; the string call never does.
-    if _XML_TYPES.search(_first(metadata, "Content-Type")) and (
-        said := _message_of(path, max_chars=max_chars)
+    except (PermanentError, TransientError):
+        raise
+    except Exception as exc:  # an ExtractionError, or XHTML that is none
+        raise refusal(_reason_of(path, exc, extractor)) from exc
+    if extractor.hides_failures(_first(metadata, "Content-Type")) and (
+        said := extractor.complaint(path, max_chars)
     ):
         raise refusal(_reason(said))
     return builder, metadata, target
@@ -194,26 +187,8 @@ def _is_poor(text: str, blocks: Sequence[Block]) -> bool:
     return visible < _MIN_CHARS_PER_PAGE or replacement_share(own) > _MAX_UNREADABLE_SHARE
 
 
-def _extractor() -> Any:
-    office = iscc_tika.OfficeParserConfig().set_include_headers_and_footers(True)
-    return iscc_tika.Extractor().set_xml_output(True).set_office_config(office)
-
-
-class _EndedEarlyError(Exception):
-    """The stream ended in mid-document: the native side failed and did not say so."""
-
-
-def _pieces(stream: Any) -> Iterator[bytes]:
-    tail = b""
-    while piece := bytes(stream.read(_READ_BYTES)):
-        yield piece
-        tail = (tail + piece)[-_TAIL_BYTES:]
-    if tail and not tail.rstrip().endswith(b"</html>"):
-        raise _EndedEarlyError
-
-
-def _reason_of(path: Path, error: Exception) -> str:
-    return _reason(f"{error} {_message_of(path)}")
+def _reason_of(path: Path, error: Exception, extractor: Extractor) -> str:
+    return _reason(f"{error} {extractor.complaint(path, _COMPLAINT_CHARS)}")
 
 
 def _reason(message: str) -> str:
@@ -224,16 +199,6 @@ def _reason(message: str) -> str:
     if _EXPANDS.search(message):
         return "decompression-bomb"
     return "corrupt"
-
-
-def _message_of(path: Path, *, max_chars: int = 1000) -> str:
-    """What is wrong: the string call says what the stream call keeps to itself."""
-    try:
-        extractor = iscc_tika.Extractor().set_extract_string_max_length(max_chars)
-        extractor.extract_file_to_string(str(path))
-    except Exception as exc:  # noqa: BLE001 - any class, see above
-        return str(exc)
-    return ""
 
 
 def _add_mail_header(metadata: Metadata, builder: BlockBuilder) -> None:
@@ -250,7 +215,13 @@ def _add_mail_header(metadata: Metadata, builder: BlockBuilder) -> None:
 
 
 def _judge(
-    path: Path, metadata: Metadata, builder: BlockBuilder, target: XhtmlTarget, *, looked: bool
+    path: Path,
+    metadata: Metadata,
+    builder: BlockBuilder,
+    target: XhtmlTarget,
+    extractor: Extractor,
+    *,
+    looked: bool,
 ) -> None:
     media_type = _first(metadata, "Content-Type")
     warnings = " ".join(metadata.get("X-TIKA:warning", ()))
@@ -271,7 +242,9 @@ def _judge(
         failed = any(metadata.get(key) for key in _FAILURES)
         if not failed and target.image_count:
             raise refusal("no-text-layer")
-        message = _message_of(path)  # the stream may have kept a failure to itself
+        message = extractor.complaint(
+            path, _COMPLAINT_CHARS
+        )  # the stream may have kept a failure to itself
         raise refusal(_reason(message) if failed or message else "empty")
     if _only_ciphertext(builder.text):
         raise refusal("encrypted")

@@ -43,7 +43,7 @@ class ParserPool:
     ) -> None:
         """`tika_url` is a Tika server's; None: Tika's native build in the children."""
         self._limits = limits
-        self._tika_url = tika_url
+        self.tika_url = tika_url
         self._worker = worker
         self._idle: list[Child] = []
         self._slots = asyncio.Semaphore(size)
@@ -61,7 +61,7 @@ class ParserPool:
                     "media_type": request.media_type,
                     "max_chars": self._limits.max_chars,
                     "out": str(folder),
-                    "tika_url": self._tika_url,
+                    "tika_url": self.tika_url,
                     "timeout_s": self._limits.time_for(size_bytes),
                     "picture_s": self._limits.picture_s,
                     "max_pictures": self._limits.max_pictures if self._limits.ocr else 0,

@@ -58,9 +58,36 @@ def shortfalls(path: Path, text: str, blocks: Sequence[Block]) -> Iterator[str]:
     tables = [block for block in blocks if block.kind is BlockKind.TABLE]
     if held.tables is not None and len(tables) < held.tables:
         yield f"{held.tables - len(tables)} of {held.tables} tables were not read"
+    if lost := sum(not equation.is_in(text) for equation in equations_in(path)):
+        yield f"{lost} equations were not read"
     rows = row_count(text, blocks)
     if held.rows is not None and rows < held.rows:
         yield f"{held.rows - rows} of {held.rows} rows were not read"
+
+
+@dataclass(frozen=True, slots=True)
+class Equation:
+    """Its runs of text, which readers keep in this order."""
+
+    runs: tuple[str, ...]
+
+    def is_in(self, text: str) -> bool:
+        """Whether it, or a run that is long enough to tell, came out; white space is nobody's."""
+        bare = "".join(text.split())
+        return "".join(self.runs) in bare or any(run in bare for run in self.runs if len(run) > 2)
+
+
+def equations_in(path: Path) -> list[Equation]:
+    """Those with text in a Word file, which some of Tika's readers leave out."""
+    try:
+        with zipfile.ZipFile(path) as archive:
+            part = archive.getinfo("word/document.xml")
+            if part.file_size > _MAX_PART_BYTES:
+                return []
+            found: list[Equation] = _parsed(archive.open(part), _Equations())
+            return found
+    except (*_UNREADABLE, KeyError):
+        return []
 
 
 def row_count(text: str, blocks: Sequence[Block]) -> int:
@@ -124,14 +151,48 @@ class _Rows:
         return self.count
 
 
+class _Equations:
+    """An lxml target that collects the text of Office's equations, each once."""
+
+    def __init__(self) -> None:
+        self._found: list[Equation] = []
+        self._runs: list[str] = []
+        self._in_equation = self._in_text = False
+
+    def start(self, tag: str | bytes, _attrib: object) -> None:
+        name = _local(tag)
+        self._in_text = self._in_equation and name == "t"
+        if self._in_text:
+            self._runs.append("")
+        if name == "oMath":
+            self._in_equation, self._runs = True, []
+
+    def end(self, tag: str | bytes) -> None:
+        self._in_text = False
+        if _local(tag) == "oMath":
+            self._in_equation = False
+            if runs := tuple(filter(None, self._runs)):
+                self._found.append(Equation(runs))
+
+    def data(self, data: str | bytes) -> None:
+        if self._in_text:
+            self._runs[-1] += "".join(str(data).split())
+
+    def close(self) -> list[Equation]:
+        return self._found
+
+
 def _count(part: IO[bytes], target: Any) -> int:
+    return int(_parsed(part, target))
+
+
+def _parsed(part: IO[bytes], target: Any) -> Any:
     """By events, without a tree: memory stays that of one block."""
     parser = etree.XMLParser(target=target, resolve_entities=False, no_network=True)
     with part:
         while block := part.read(_READ_BYTES):
             parser.feed(block)
-    count: Any = parser.close()
-    return int(count)
+    return parser.close()
 
 
 def _local(tag: str | bytes) -> str:

@@ -7,7 +7,7 @@ import pytest
 
 from libs.documents.builder import BlockBuilder
 from libs.documents.model import BlockKind, ParsedDocument
-from services.ingest.parser.domain.accounting import Counted, counted_in, row_count
+from services.ingest.parser.domain.accounting import Counted, counted_in, row_count, shortfalls
 from services.ingest.parser.domain.reading import read_document
 
 WORD = "http://schemas.openxmlformats.org/wordprocessingml/2006/main"
@@ -46,6 +46,25 @@ TABLE = f"<w:tbl><w:tr><w:tc>{TEXT}</w:tc></w:tr></w:tbl>"
 )
 def test_tables_of_a_word_file(tmp_path: Path, body: str, count: int) -> None:
     assert counted_in(word(tmp_path / "a.docx", body)) == Counted(tables=count)
+
+
+MATH = "http://schemas.openxmlformats.org/officeDocument/2006/math"
+
+
+def test_an_equation_that_did_not_come_out_is_told(tmp_path: Path) -> None:
+    runs = [["A=", "π", "r", "2"], ["lim", "n→∞"], ["x"], []]
+    body = "".join(
+        f'<m:oMath xmlns:m="{MATH}">{"".join(f"<m:r><m:t>{t}</m:t></m:r>" for t in run)}</m:oMath>'
+        for run in runs
+    )
+    path = word(tmp_path / "a.docx", f"<w:p>{body}</w:p>")
+    told = {
+        "The area is A = π r 2 and limit lim is n→∞ of x": [],
+        "The area is . The limit lim is of n→∞": ["2 equations were not read"],
+        "The area is": ["3 equations were not read"],
+    }
+    for text, expected in told.items():
+        assert list(shortfalls(path, text, [])) == expected
 
 
 def test_rows_of_a_workbook_are_those_with_values(tmp_path: Path) -> None:

@@ -15,9 +15,6 @@ ROOT = Path(__file__).parents[2]
 CHART = ROOT / "deploy" / "helm" / "sluice"
 OBSERVABILITY = ROOT / "deploy" / "observability"
 
-# Of the full-size servers' adapters, where nothing in the code reads them yet.
-AHEAD_OF_THE_CODE: frozenset[str] = frozenset()
-
 
 def variables_read() -> frozenset[str]:
     """Every environment variable that some process's settings read."""

@@ -13,7 +13,7 @@ from libs.eventbus.membership import BROKER_TIMEOUT_S
 from libs.eventbus.policies import FlowPolicy
 from libs.service.http import GRACE_S
 from libs.service.upkeep import DRAIN_S
-from tests.deploy.repository import AHEAD_OF_THE_CODE, CHART, read_yaml, variables_read
+from tests.deploy.repository import CHART, read_yaml, variables_read
 from tests.deploy.tools import run, tool
 
 SETS = ("minimal", "autoscaled", "managed")
@@ -141,7 +141,7 @@ def test_more_replicas_than_partitions_are_refused() -> None:
 
 @pytest.mark.parametrize("values", SETS)
 def test_every_variable_is_one_that_the_code_reads(values: str) -> None:
-    known = variables_read() | AHEAD_OF_THE_CODE
+    known = variables_read()
     for name, pod in pods(values):
         assert set(env_of(pod)) <= known, name
 

@@ -10,7 +10,6 @@ import pytest
 
 from libs.eventbus.policies import FlowPolicy
 from tests.deploy.repository import (
-    AHEAD_OF_THE_CODE,
     OBSERVABILITY,
     ROOT,
     read_yaml,
@@ -84,7 +83,7 @@ def test_a_planted_fault_is_found(tmp_path: Path, right: str, wrong: str) -> Non
 
 
 def test_every_variable_is_one_that_the_code_reads() -> None:
-    known = variables_read() | AHEAD_OF_THE_CODE
+    known = variables_read()
     for name, each in (platform() | {job: services()[job] for job in ONCE}).items():
         assert set(each["environment"]) <= known, name
 

@@ -57,6 +57,10 @@ class FakeObjectStore:
             raise NotFoundError(f"no object {key}")
         return self.objects[key]
 
+    async def link(self, key: str, disposition: str, media_type: str) -> str | None:
+        self._check()
+        return None
+
     async def sweep(self) -> int:
         self._check()
         return 0  # nothing is ever unfinished

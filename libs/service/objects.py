@@ -56,6 +56,7 @@ def _bucket(settings: PlatformSettings) -> "S3ObjectStore":
         settings.s3_bucket,
         settings.s3_access_key,
         settings.s3_secret_key,
+        settings.s3_public_endpoint,
     )
     try:
         return S3ObjectStore(access)

@@ -56,6 +56,8 @@ class PlatformSettings(BaseSettings):
     s3_bucket: str = Field(default="sluice", validation_alias="S3_BUCKET")
     s3_access_key: str | None = Field(default=None, validation_alias="S3_ACCESS_KEY", repr=False)
     s3_secret_key: str | None = Field(default=None, validation_alias="S3_SECRET_KEY", repr=False)
+    # Where clients reach the same server: originals are then downloaded there, by links.
+    s3_public_endpoint: str = Field(default="", validation_alias="S3_PUBLIC_ENDPOINT")
     milvus_uri: str = Field(default="http://127.0.0.1:19530", validation_alias="MILVUS_URI")
     milvus_token: str = Field(default="", validation_alias="MILVUS_TOKEN", repr=False)
     elasticsearch_url: str | None = Field(default=None, validation_alias="ELASTICSEARCH_URL")

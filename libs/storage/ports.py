@@ -34,6 +34,16 @@ class ObjectStore(Protocol):
         """Read in blocks of bounded size. Raises: NotFoundError."""
         ...
 
+    async def link(self, key: str, disposition: str, media_type: str) -> str | None:
+        """An address where anybody may read the object for a minute, without a key of ours.
+
+        Args:
+            disposition, media_type: The headers that it comes with.
+
+        None: this store gives no such addresses; read the object instead.
+        """
+        ...
+
     async def delete_prefix(self, prefix: str) -> int:
         """Remove every key that starts with `prefix`; returns how many there were."""
         ...

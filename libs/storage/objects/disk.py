@@ -72,6 +72,9 @@ class DiskObjectStore:
         finally:
             file.close()
 
+    async def link(self, key: str, disposition: str, media_type: str) -> str | None:  # noqa: ARG002
+        return None
+
     async def delete_prefix(self, prefix: str) -> int:
         with _reading(prefix):
             return await asyncio.to_thread(self._delete_prefix, prefix)

@@ -39,6 +39,7 @@ class S3Access:
     bucket: str
     access_key: str
     secret_key: str = field(repr=False)
+    public_endpoint: str = ""  # where clients of ours reach it; '': they do not
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +53,7 @@ class S3Policy:
             take the next bytes.
         call_s: How long one call may take, with the bytes of a part.
         abort_s: How long a failed write waits until its parts are gone; later the sweep comes.
+        link_s: How long a link can be used.
         threads: Calls at a time.
         page_keys: Keys looked at or deleted at a time; S3 takes at most 1000.
         stale_s: After this an upload in parts is taken for one whose process died.
@@ -62,6 +64,7 @@ class S3Policy:
     silence_s: float = 20.0
     call_s: float = 60.0
     abort_s: float = 5.0
+    link_s: float = 60.0
     threads: int = 16
     page_keys: int = 1_000
     stale_s: float = 24 * 3600.0
@@ -80,7 +83,10 @@ class S3ObjectStore:
         self.access = access
         self._bucket = access.bucket
         self._http = _http(policy)
-        self._client = _client(access, self._http)
+        self._client = _client(access.endpoint, access, self._http)
+        self._public: Minio | None = None  # signs for the public endpoint, and calls nobody
+        if access.public_endpoint:
+            _client(access.public_endpoint, access, self._http)
         self._calls = DaemonCalls(policy.threads)
         self._checking: asyncio.Task[None] | None = None
         self._opened = False  # once, in this process
@@ -129,6 +135,18 @@ class S3ObjectStore:
                 yield block
         finally:
             self._calls.forget(partial(_hang_up, response))  # a read that hangs holds it up
+
+    async def link(self, key: str, disposition: str, media_type: str) -> str | None:
+        if not self.access.public_endpoint:
+            return None
+        name = key_to_name(key)
+        await self._ready()
+        headers = {
+            "response-content-disposition": disposition,
+            "response-content-type": media_type,
+            "response-cache-control": "private, no-store",
+        }
+        return await self._call(partial(self._signed, name, headers))
 
     async def delete_prefix(self, prefix: str) -> int:
         count = 0
@@ -217,6 +235,15 @@ class S3ObjectStore:
         while page := await self._call(partial(_page, found, self._policy.page_keys)):
             yield page
 
+    def _signed(self, name: str, headers: dict[str, str]) -> str:
+        if self._public is None:  # the region is asked of the endpoint that we reach ourselves
+            region = self._client._get_region(self._bucket)
+            self._public = _client(self.access.public_endpoint, self.access, self._http, region)
+        expires = timedelta(seconds=self._policy.link_s)
+        return self._public.presigned_get_object(
+            self._bucket, name, expires, response_headers=dict(headers)
+        )
+
     def _delete(self, names: Sequence[str]) -> list[DeleteError]:
         return list(self._client.remove_objects(self._bucket, map(DeleteObject, names)))
 
@@ -247,17 +274,18 @@ def _http(policy: S3Policy) -> PoolManager:
     )
 
 
-def _client(access: S3Access, http: PoolManager) -> Minio:
+def _client(endpoint: str, access: S3Access, http: PoolManager, region: str | None = None) -> Minio:
     """Raises: ValueError, with what to set."""
-    parts = urlsplit(access.endpoint)
+    variable = "S3_ENDPOINT" if endpoint == access.endpoint else "S3_PUBLIC_ENDPOINT"
+    parts = urlsplit(endpoint)
     if parts.scheme not in {"http", "https"} or not parts.hostname or parts.path.strip("/"):
-        raise ValueError(f"S3_ENDPOINT={access.endpoint!r} is no address such as http://minio:9000")
+        raise ValueError(f"{variable}={endpoint!r} is no address such as http://minio:9000")
     try:
         check_bucket_name(access.bucket, strict=True)
     except ValueError as exc:
         raise ValueError(f"S3_BUCKET={access.bucket!r} is no bucket's name: {exc}") from exc
     key, secure = (access.access_key, access.secret_key), parts.scheme == "https"
     try:
-        return Minio(parts.netloc, *key, secure=secure, http_client=http)
+        return Minio(parts.netloc, *key, secure=secure, region=region, http_client=http)
     except ValueError as exc:
-        raise ValueError(f"S3_ENDPOINT={access.endpoint!r}: {exc}") from exc
+        raise ValueError(f"{variable}={endpoint!r}: {exc}") from exc

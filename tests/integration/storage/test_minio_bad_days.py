@@ -9,12 +9,14 @@ from collections.abc import AsyncIterator, Iterator
 from dataclasses import replace
 from pathlib import Path
 
+import httpx
 import pytest
 
 from libs.kernel import DiskError, NotFoundError, TransientError
 from libs.service.objects import open_objects
 from libs.service.settings import PlatformSettings
 from libs.storage.objects.s3 import S3Access, S3ObjectStore, S3Policy
+from libs.web import attachment
 from tests.servers.frame import running
 from tests.servers.minio import MinioServer, access_to, bucket_on
 from tests.servers.proxy import Proxy, proxy_to
@@ -304,6 +306,30 @@ async def test_a_full_server_says_so_loses_nothing_and_writes_when_there_is_room
 
             await eventually(works, on=TransientError, within_s=30)
             assert await store.get("t/new") == DATA
+
+
+async def test_a_link_gives_one_object_to_anybody_for_its_time(server: MinioServer) -> None:
+    access = replace(access_to(server), public_endpoint=f"http://localhost:{server.port}")
+    store = S3ObjectStore(access, replace(POLICY, link_s=2.0))
+    await store.put("t/d 1/合同", b"data")
+    disposition = attachment("合同 1.pdf")
+    link = await store.link("t/d 1/合同", disposition, "application/pdf")
+    assert link is not None
+    assert link.startswith(f"http://localhost:{server.port}/{access.bucket}/")
+    async with httpx.AsyncClient() as client:
+        answer = await client.get(link)
+        assert answer.content == b"data"
+        assert answer.headers["content-disposition"] == disposition
+        assert answer.headers["content-type"] == "application/pdf"
+        assert (await client.get(link.replace("%E5%90%88", "%E5%90%89"))).status_code == 403
+        assert (await client.delete(link)).status_code == 403
+        await until(lambda: _expired(link), within_s=20)
+    await store.close()
+
+
+async def _expired(link: str) -> bool:
+    async with httpx.AsyncClient() as client:
+        return (await client.get(link)).status_code == 403
 
 
 @pytest.mark.parametrize("wrong", [{"access_key": "nobody"}, {"secret_key": "not it"}])

@@ -5,7 +5,7 @@ from collections.abc import AsyncIterator
 from typing import Annotated
 
 from fastapi import APIRouter, Query, Response
-from fastapi.responses import StreamingResponse
+from fastapi.responses import RedirectResponse, StreamingResponse
 from sqlalchemy import RowMapping
 
 from libs.documents.serialise import load_outline
@@ -33,14 +33,20 @@ _HARMLESS = {
     response_class=Response,
     responses={
         200: {"content": {"*/*": {}}, "description": "The file as it came"},
+        307: {"description": "Where the file can be had for a minute (S3_PUBLIC_ENDPOINT)"},
     },
 )
 async def original_file(document_id: str, principal: Reader, ingest: IngestDeps) -> Response:
     """The uploaded file, byte for byte, as an attachment."""
     async with ingest.db.reading() as sql:
         row = await documents.load(sql, principal.tenant, document_id)
+    disposition = attachment(row["name"])
+    if link := await ingest.objects.link(row["object_key"], disposition, row["media_type"]):
+        if not await ingest.objects.keys(row["object_key"]):
+            raise NotFoundError("the original is not there any more")
+        return RedirectResponse(link, headers={"Cache-Control": "no-store"})
     headers = {
-        "Content-Disposition": attachment(row["name"]),
+        "Content-Disposition": disposition,
         "Content-Length": str(row["size_bytes"]),
         **_HARMLESS,
     }

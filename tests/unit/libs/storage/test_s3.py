@@ -103,6 +103,7 @@ async def test_without_an_endpoint_objects_are_files() -> None:
         ({"s3_endpoint": "minio:9000"}, "S3_ENDPOINT"),
         ({"s3_endpoint": "http://minio:9000/bucket"}, "S3_ENDPOINT"),
         ({"s3_endpoint": "http://minio:port"}, "S3_ENDPOINT"),
+        ({"s3_public_endpoint": "files.example.com"}, "S3_PUBLIC_ENDPOINT"),
         ({"s3_bucket": "Not A Bucket"}, "S3_BUCKET"),
     ],
 )

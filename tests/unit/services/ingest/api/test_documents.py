@@ -144,6 +144,28 @@ async def test_the_original_comes_back_and_cannot_run(world: World) -> None:
     )
 
 
+async def test_an_original_with_a_link_is_downloaded_there_by_its_own_tenant_alone(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[tuple[str, str, str]] = []
+
+    async def link(key: str, disposition: str, media_type: str) -> str:
+        asked.append((key, disposition, media_type))
+        return "https://files.example.com/signed"
+
+    body = await world.upload(b"data", "合同.pdf")
+    monkeypatch.setattr(world.objects, "link", link)
+    response = await world.client.get(f"{URL}/{body['id']}/file")
+    assert response.status_code == 307
+    assert response.headers["location"] == "https://files.example.com/signed"
+    assert response.headers["cache-control"] == "no-store"
+    assert asked[0][0].endswith(f"{body['id']}/original")
+    assert asked[0][1].startswith("attachment; ")
+    assert_problem(await world.client.get(f"{URL}/{'0' * 32}/file"), 404, "not-found")
+    world.objects.objects.clear()
+    assert_problem(await world.client.get(f"{URL}/{body['id']}/file"), 404, "not-found")
+
+
 async def test_a_lost_original_is_404_not_a_broken_stream(world: World) -> None:
     body = await world.upload()
     world.objects.objects.clear()

@@ -14,6 +14,7 @@ import yaml
 from tests.servers.frame import Server, cached, download, free_port, program
 
 VERSION = "2.3.5"
+TOKEN = "root:Milvus"  # what a server with `authorization` begins with
 _HASTE = {"queryCoord": {"checkInterval": 100, "distPullInterval": 50}}  # ms, to load sooner
 _TICK = {"timeTickInterval": 20}  # ms, which every strong read waits for; by default 200
 
@@ -29,8 +30,8 @@ class Milvus(Server):
     ready_within_s = 120.0
     stops_within_s = 2.0  # it takes its time, and keeps what it acknowledged when it is killed
 
-    def __init__(self, folder: Path, *, lease_s: int = 5, authorization: bool = False) -> None:
-        """`authorization`: callers need the token `root:Milvus`."""
+    def __init__(self, folder: Path, *, lease_s: int = 20, authorization: bool = False) -> None:
+        """`authorization`: callers need the TOKEN."""
         super().__init__(folder)
         self._lease_s = lease_s
         self._authorization = authorization

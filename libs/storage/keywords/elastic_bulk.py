@@ -19,9 +19,17 @@ Row = tuple[IndexRow, Body]
 
 
 async def write_rows(
-    client: AsyncElasticsearch, name: str, rows: Iterable[IndexRow], where: str
+    client: AsyncElasticsearch,
+    name: str,
+    rows: Iterable[IndexRow],
+    where: str,
+    *,
+    timeout_s: float,
 ) -> None:
     """Rows are durable and findable when this returns; a repeat overwrites them.
+
+    `timeout_s`: how long a row waits for its shard, where that is not there: shorter than the
+    client waits for an answer, so that the server says for which rows it was not.
 
     Rows for which the server has no room at the moment (429, 503) are sent again, without those
     that were written.
@@ -30,13 +38,15 @@ async def write_rows(
         errors of the client.
     """
     for part in _parts(rows):
-        await _write(client, name, part, where)
+        await _write(client, name, part, where, timeout_s)
 
 
-async def _write(client: AsyncElasticsearch, name: str, rows: Sequence[Row], where: str) -> None:
+async def _write(
+    client: AsyncElasticsearch, name: str, rows: Sequence[Row], where: str, timeout_s: float
+) -> None:
     left = rows
     for tried in range(1, _TRIES + 1):
-        failed = await _send(client, name, left)
+        failed = await _send(client, name, left, timeout_s)
         for (row, _), status, error in failed:
             if status not in AGAIN:
                 raise refused_row(status, error, row.chunk_id, where)
@@ -50,7 +60,7 @@ async def _write(client: AsyncElasticsearch, name: str, rows: Sequence[Row], whe
 
 
 async def _send(
-    client: AsyncElasticsearch, name: str, rows: Sequence[Row]
+    client: AsyncElasticsearch, name: str, rows: Sequence[Row], timeout_s: float
 ) -> list[tuple[Row, int, Any]]:
     """What was not written: each with its status and error."""
     operations: list[Body] = []
@@ -61,6 +71,7 @@ async def _send(
         operations=operations,
         require_alias=True,  # a dropped index is not made again by a late writer
         refresh="wait_for",
+        timeout=f"{int(timeout_s * 1000)}ms",
     )
     if not answer["errors"]:
         return []

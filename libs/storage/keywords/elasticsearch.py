@@ -42,6 +42,7 @@ class ElasticsearchKeywords:
         """`url`: several of one cluster are parted by commas."""
         urls = [part.strip() for part in url.split(",")]
         self._where = redacted(", ".join(urls))
+        self._timeout_s = timeout_s
         # As OpenSSL does: certificates of the system, or of SSL_CERT_FILE.
         secure = all(part.startswith("https:") for part in urls)
         tls: dict[str, Any] = {"ssl_context": ssl.create_default_context()} if secure else {}
@@ -85,7 +86,8 @@ class ElasticsearchKeywords:
         return bool(await self._call(partial(self._client.indices.exists_alias, name=name)))
 
     async def upsert(self, name: str, rows: Sequence[IndexRow]) -> None:
-        write = partial(write_rows, self._client, name, rows, self._where)
+        shard_s = self._timeout_s / 2
+        write = partial(write_rows, self._client, name, rows, self._where, timeout_s=shard_s)
         writing = asyncio.ensure_future(self._call(write))
         try:
             await asyncio.shield(writing)

@@ -26,11 +26,11 @@ from libs.storage.vectors.collection import (
 from libs.storage.vectors.errors import to_error
 from libs.storage.vectors.filters import (
     document_filter,
-    ids_filter,
     rows_filter,
     tenant_filter,
 )
 from libs.storage.vectors.flushing import Flusher, FlushPolicy
+from libs.storage.vectors.writing import await_findable, write
 
 T = TypeVar("T")
 
@@ -113,16 +113,10 @@ class MilvusVectors:
             return
         data = [to_entity(row) for row in rows]
 
-        def write(client: MilvusClient) -> None:
-            if self._server.upserts:
-                client.upsert(name, data, timeout=self._timeout_s)
-            else:
-                old = ids_filter(entity["id"] for entity in data)
-                client.delete(name, filter=old, timeout=self._timeout_s)
-                client.insert(name, data, timeout=self._timeout_s)
-            self._await_findable(client, name)
+        def write_all(client: MilvusClient) -> None:
+            write(client, self._server, name, data, timeout_s=self._timeout_s)
 
-        writing = asyncio.ensure_future(self._call(name, write))
+        writing = asyncio.ensure_future(self._call(name, write_all))
         try:
             await asyncio.shield(writing)
         except asyncio.CancelledError:
@@ -168,7 +162,7 @@ class MilvusVectors:
 
         def delete(client: MilvusClient) -> None:
             client.delete(name, filter=rows, timeout=self._timeout_s)
-            self._await_findable(client, name)
+            await_findable(client, self._server, name, timeout_s=self._timeout_s)
 
         await self._call(name, delete)
 
@@ -218,17 +212,6 @@ class MilvusVectors:
         await self._flusher.close()
         await asyncio.get_running_loop().run_in_executor(self._threads, self._disconnect)
         self._threads.shutdown()
-
-    def _await_findable(self, client: MilvusClient, name: str) -> None:
-        """Return when whoever searches sees what was written until now, from any process."""
-        if not self._server.is_lite:  # that one writes and reads in one step
-            client.query(
-                name,
-                filter=ids_filter(["-"]),
-                output_fields=["id"],
-                consistency_level=READ,
-                timeout=self._timeout_s,
-            )
 
     async def _call(self, name: str, work: Callable[[MilvusClient], T]) -> T:
         loop = asyncio.get_running_loop()

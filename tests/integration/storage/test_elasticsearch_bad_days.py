@@ -1,0 +1,114 @@
+"""What the keyword index does while Elasticsearch is away, slow, or has done only a part.
+
+Tests use one server, also those that kill it: it takes half a minute to start, keeps what it
+acknowledged, and is there again when each of them ends.
+"""
+
+import asyncio
+from collections.abc import AsyncIterator
+
+import pytest
+
+from libs.kernel import TransientError, new_id
+from libs.storage.keywords.elasticsearch import ElasticsearchKeywords
+from tests.servers.elasticsearch import Elasticsearch
+from tests.servers.proxy import Proxy, proxy_to
+from tests.suites.search_index import listed, row
+from tests.waiting import eventually
+
+pytestmark = pytest.mark.on_server
+TIMEOUT_S = 3.0
+
+
+@pytest.fixture
+def name() -> str:
+    return f"keywords_{new_id()}"
+
+
+@pytest.fixture
+async def proxy(elasticsearch: Elasticsearch) -> AsyncIterator[Proxy]:
+    async with proxy_to(elasticsearch.port) as proxy:
+        yield proxy
+
+
+@pytest.fixture
+async def index(
+    elasticsearch: Elasticsearch, proxy: Proxy, name: str
+) -> AsyncIterator[ElasticsearchKeywords]:
+    """Behind the proxy, and impatient."""
+    index = ElasticsearchKeywords(elasticsearch.url(port=proxy.port), timeout_s=TIMEOUT_S)
+    await eventually(lambda: index.ensure(name), on=TransientError)
+    yield index
+    await eventually(lambda: index.drop(name), on=TransientError)
+    await index.close()
+
+
+async def test_a_bulk_whose_answer_is_cut_off_is_written_once(
+    index: ElasticsearchKeywords, proxy: Proxy, name: str
+) -> None:
+    proxy.cut_answer_to(lambda piece: b"_bulk" in piece)
+    await index.upsert(name, [row(f"c{i}", "text") for i in range(10)])
+    assert proxy.cuts == 1
+    assert await index.count(name, "t") == 10
+
+
+async def test_a_server_that_refuses_connections_is_named_and_found_again(
+    index: ElasticsearchKeywords, proxy: Proxy, name: str
+) -> None:
+    proxy.refuses = True
+    proxy.cut()
+    for call in (
+        index.ensure(name),
+        index.upsert(name, [row("c", "text")]),
+        index.delete(name, "t", "d1"),
+        index.search(name, "t", ["text"], 5),
+        listed(index, name, "t"),
+    ):
+        with pytest.raises(TransientError, match="cannot be reached") as refusal:
+            await call
+        assert refusal.value.missing == "elasticsearch"
+    proxy.refuses = False
+    await index.upsert(name, [row("c", "text")])
+    assert len(await index.search(name, "t", ["text"], 5)) == 1
+
+
+async def test_a_frozen_server_is_given_up_in_time_and_goes_on_when_it_wakes(
+    index: ElasticsearchKeywords, elasticsearch: Elasticsearch, name: str
+) -> None:
+    await index.upsert(name, [row("before", "text")])
+    elasticsearch.freeze()
+    try:
+        with pytest.raises(TransientError, match="did not answer in time"):
+            await index.upsert(name, [row("c", "text")])
+        with pytest.raises(TransientError):
+            await index.search(name, "t", ["text"], 5)
+    finally:
+        elasticsearch.thaw()
+    write = index.upsert
+    await eventually(lambda: write(name, [row("c", "text")]), on=TransientError)
+    assert await index.count(name, "t") == 2
+
+
+async def test_what_was_acknowledged_survives_a_kill_in_the_middle_of_writing(
+    index: ElasticsearchKeywords, elasticsearch: Elasticsearch, name: str
+) -> None:
+    acknowledged: list[str] = []
+
+    async def write() -> None:
+        while True:
+            chunk_id = f"c{len(acknowledged)}"
+            await index.upsert(name, [row(chunk_id, "text")])
+            acknowledged.append(chunk_id)
+
+    writers = asyncio.create_task(write())
+    await asyncio.sleep(1.0)
+    elasticsearch.kill()
+    with pytest.raises(TransientError):
+        await writers
+    with pytest.raises(TransientError) as refusal:
+        await index.search(name, "t", ["text"], 5)
+    assert refusal.value.missing == "elasticsearch"
+    elasticsearch.start()
+    found = await eventually(lambda: listed(index, name, "t"), on=TransientError)
+    assert acknowledged
+    assert set(acknowledged) <= {entry[0] for entry in found}

@@ -71,8 +71,8 @@ soak: $(READY) ## 2 000 documents and 500 turns in fast forward: nothing may gro
 bench: $(READY) ## Every benchmark, each a table of ratios
 	$(BIN)/python -m tests.bench
 
-bench-eventbus: $(READY) ## The event runtime beside aiokafka, FastStream and Faust
-	$(BIN)/python -m tests.bench.eventbus
+bench-eventbus: $(READY) ## The event runtime beside aiokafka, FastStream and Faust (BROKER=kafka)
+	$(BIN)/python -m tests.bench.eventbus $(BROKER)
 
 bench-chunking: $(READY) ## Chunking speed beside chonkie, semchunk and LangChain
 	$(BIN)/python -m tests.bench.chunking

@@ -1,13 +1,19 @@
-"""The event runtime beside bare aiokafka, FastStream and Faust, on the embedded broker.
+"""The event runtime beside bare aiokafka, FastStream and Faust.
 
+`python -m tests.bench.eventbus [embedded|kafka]`: on the embedded broker, or on Apache Kafka.
 Every reader gets the same records, decodes them and commits; each run is a process of its own, as
 is the broker; rounds are interleaved and medians compared.
 """
 
 import asyncio
+import os
 import statistics
 import subprocess
 import sys
+import tempfile
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
 from typing import NamedTuple
 
 from aiokafka import AIOKafkaProducer
@@ -20,7 +26,10 @@ from libs.eventbus import KafkaConnection, apply_topics
 from libs.observability import tracing
 from tests.bench.event_readers import TOPIC
 from tests.broker import running_broker
+from tests.servers.frame import running
+from tests.servers.kafka import Kafka
 
+BROKERS = ("embedded", "kafka")
 RECORD_COUNT = 60_000
 # The slower ones read fewer of the same records, so that a round stays short.
 FEWER = {"faststream": 12_000, "faststream_ack": 2_000, "faust": 12_000}
@@ -86,9 +95,23 @@ async def measure(bootstrap: str, reader: str, group: str) -> Speed:
     return Speed(per_second, per_cpu_second)
 
 
-async def compare() -> dict[str, list[Speed]]:
+@asynccontextmanager
+async def broker_of(kind: str) -> AsyncIterator[str]:
+    """The address of a fresh broker."""
+    if kind == "embedded":
+        async with running_broker() as bootstrap:
+            yield bootstrap
+        return
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        running(Kafka(Path(folder), heap_mb=1024, optimised=True)) as server,
+    ):
+        yield server.bootstrap
+
+
+async def compare(broker: str) -> dict[str, list[Speed]]:
     speeds: dict[str, list[Speed]] = {reader: [] for reader in LABELS}
-    async with running_broker() as bootstrap:
+    async with broker_of(broker) as bootstrap:
         await apply_topics(KafkaConnection(bootstrap), topic_specs())
         await fill(bootstrap)
         runs = [(turn, reader) for turn in range(ROUNDS) for reader in LABELS]
@@ -97,12 +120,22 @@ async def compare() -> dict[str, list[Speed]]:
     return speeds
 
 
-def report(speeds: dict[str, list[Speed]]) -> bool:
-    """Print the table; True if every target is met."""
+def report(broker: str, speeds: dict[str, list[Speed]]) -> bool:
+    """Print the tables; True if every target is met."""
     median = {
         name: statistics.median(s.per_second for s in found) for name, found in speeds.items()
     }
-    table = Table("reader", "records/s (median)", "lowest", "highest", "x bare", "per CPU second")
+    load = f"load {os.getloadavg()[0]:.1f} on {os.cpu_count()} cores"
+    table = Table(title=f"broker: {broker}; {load}")
+    for heading in (
+        "reader",
+        "records/s (median)",
+        "lowest",
+        "highest",
+        "x bare",
+        "per CPU second",
+    ):
+        table.add_column(heading)
     for reader, label in LABELS.items():
         runs = [speed.per_second for speed in speeds[reader]]
         numbers = [f"{value:,.0f}" for value in (median[reader], min(runs), max(runs))]
@@ -120,7 +153,11 @@ def report(speeds: dict[str, list[Speed]]) -> bool:
 
 
 def main() -> int:
-    return 0 if report(asyncio.run(compare())) else 1
+    broker = sys.argv[1] if len(sys.argv) > 1 else "embedded"
+    if broker not in BROKERS:
+        print(f"broker {broker}: choose one of {', '.join(BROKERS)}", file=sys.stderr)
+        return 2
+    return 0 if report(broker, asyncio.run(compare(broker))) else 1
 
 
 if __name__ == "__main__":

@@ -5,6 +5,7 @@ import shutil
 import socket
 import struct
 from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 
 from tests.servers.certificates import Authority
@@ -42,6 +43,7 @@ class Kafka(Server):
         proxied_at: The port of a proxy in front of `inner_port`. Clients that come through the
             proxy are told to come back through it, at `proxied_host`.
         secured: Also listen on `secure_port`, with TLS and passwords.
+        optimised: As fast as it can be, for benchmarks; else it is quick to start.
     """
 
     name = "Kafka"
@@ -57,11 +59,12 @@ class Kafka(Server):
         proxied_host: str = "127.0.0.1",
         secured: bool = False,
         heap_mb: int = 384,
+        optimised: bool = False,
     ) -> None:
         super().__init__(folder)
         self.node = node
         self._voters = voters or {node: free_port()}
-        self._heap_mb = heap_mb
+        self._java = partial(_java, heap_mb, optimised=optimised)
         self.proxied_at = proxied_at
         self._proxied_host = proxied_host
         self.inner_port = free_port()
@@ -89,7 +92,7 @@ class Kafka(Server):
         self._write_settings(self.folder, self._settings())
 
     def command(self) -> Sequence[str | Path]:
-        return [*_java(self._heap_mb), "kafka.Kafka", self.folder / "server.properties"]
+        return [*self._java(), "kafka.Kafka", self.folder / "server.properties"]
 
     def is_ready(self) -> bool:
         return self.brokers_seen() >= len(self._voters)
@@ -181,7 +184,7 @@ class Kafka(Server):
         }
         self._write_settings(folder, scratch)
         settings = folder / "server.properties"
-        tool = [*_java(self._heap_mb), "kafka.tools.StorageTool", "format", "-t", _CLUSTER_ID]
+        tool = [*self._java(), "kafka.tools.StorageTool", "format", "-t", _CLUSTER_ID]
         download([*map(str, tool), "-c", str(settings), "--add-scram", _SCRAM])
         settings.unlink()
 
@@ -206,11 +209,11 @@ def kafka_cluster(folder: Path, *, nodes: int = 3) -> Iterator[dict[int, Kafka]]
         yield servers
 
 
-def _java(heap_mb: int) -> list[str | Path]:
+def _java(heap_mb: int, *, optimised: bool) -> list[str | Path]:
     jars = cached(f"kafka-{VERSION}", _fetch)
+    quick = () if optimised else ("-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1")
     return [
-        program("java", install=INSTALL_JAVA),
-        *(f"-Xmx{heap_mb}m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1"),
+        *(program("java", install=INSTALL_JAVA), f"-Xmx{heap_mb}m", *quick),
         "-Dorg.slf4j.simpleLogger.defaultLogLevel=warn",
         *("-cp", f"{jars}/*"),
     ]

@@ -32,10 +32,10 @@ from services.indexer import handlers as indexer
 from services.indexer.deps import Deps as IndexerDeps
 from services.ingest.parser import handlers as parser
 from services.ingest.parser.ports import Parsed, ParseRequest
-from tests.broker import Broker
 from tests.fakes import FakeObjectStore, InProcessParser
 from tests.fakes_search import FakeEmbedder, FakeKeywords, FakeVectors
 from tests.library import ACTIVE
+from tests.servers.brokers import AnyBroker, is_embedded
 from tests.waiting import until
 
 TENANT = "acme"
@@ -87,7 +87,7 @@ class FatefulEmbedder(FakeEmbedder):
 
 
 class Pipeline:
-    def __init__(self, settings: PlatformSettings, broker: Broker) -> None:
+    def __init__(self, settings: PlatformSettings, broker: AnyBroker) -> None:
         self.settings = settings
         self.broker = broker
         self.db = open_database(settings.sql_url)  # to look into SQL; relays nothing
@@ -104,9 +104,11 @@ class Pipeline:
         await read_or_make(self.db, ACTIVE, analyser=1)
         await self.vectors.ensure(ACTIVE.vector_collection)
         await self.keywords.ensure(ACTIVE.keyword_index)
-        await prepare_broker(KafkaConnection(self.broker.bootstrap), self.db, embedded=True)
+        embedded = is_embedded(self.broker)
+        await prepare_broker(KafkaConnection(self.broker.bootstrap), self.db, embedded=embedded)
 
     async def start(self, *services: str) -> None:
+        """Services by name; `indexer 2` is one more replica of the indexer."""
         for name in services or SERVICES:
             self._running[name] = asyncio.create_task(self._serve(name))
         await until(lambda: set(services or SERVICES) <= set(self.platforms), within_s=60)
@@ -156,9 +158,16 @@ class Pipeline:
         except TimeoutError:
             raise AssertionError(f"{await self.states()} instead of {wanted}") from None
 
-    async def _serve(self, name: str) -> None:
+    async def end(self, *services: str) -> None:
+        """Let these finish what they are at, and leave; others go on."""
+        for name in services:
+            self.platforms.pop(name).stopping.set()
+        await asyncio.gather(*map(self._running.pop, services))
+
+    async def _serve(self, replica: str) -> None:
+        name = replica.split()[0]
         async with open_platform(self.settings, name) as platform:
-            self.platforms[name] = platform
+            self.platforms[replica] = platform
             if name == "ingest":
                 await platform.reconcile(PIPELINE, DELETIONS)
                 return
@@ -180,7 +189,7 @@ class Pipeline:
 
 
 @asynccontextmanager
-async def pipeline(settings: PlatformSettings, broker: Broker) -> AsyncIterator[Pipeline]:
+async def pipeline(settings: PlatformSettings, broker: AnyBroker) -> AsyncIterator[Pipeline]:
     """A pipeline of which nothing runs yet."""
     made = Pipeline(settings, broker)
     await made.open()

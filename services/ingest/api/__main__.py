@@ -44,8 +44,9 @@ async def main(settings: IngestApiSettings) -> None:
                 stop=platform.stopping,
             )
         )
-        report = platform.health.reporter("room")
-        tasks.create_task(watch(room, report, stop=platform.stopping))
+        if room is not None:
+            report = platform.health.reporter("room")
+            tasks.create_task(watch(room, report, stop=platform.stopping))
         tasks.create_task(platform.reconcile(PIPELINE, DELETIONS))
         age_us = int(settings.orphan_age_s * 1e6)
         tasks.create_task(

@@ -20,5 +20,8 @@ class IngestApiSettings(PlatformSettings):
     orphan_sweep_s: float = Field(default=3600.0, validation_alias="SLUICE_ORPHAN_SWEEP_S", gt=0)
 
     @property
-    def room(self) -> Room:
+    def room(self) -> Room | None:
+        """None: nothing of an upload stays on this machine's disk."""
+        if self.s3_endpoint and self.database_url:
+            return None
         return Room(self.home, self.min_free_mb * 1_000_000)

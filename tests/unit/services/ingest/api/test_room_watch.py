@@ -39,4 +39,15 @@ def test_the_reserve_is_a_setting_in_megabytes(tmp_path: Path) -> None:
     settings = IngestApiSettings(home=tmp_path, min_free_mb=7)
     assert settings.room == Room(tmp_path, 7_000_000)
     free_mb = shutil.disk_usage(tmp_path).free // 1_000_000
-    assert IngestApiSettings(home=tmp_path, min_free_mb=2 * free_mb).room.lack() is not None
+    more = IngestApiSettings(home=tmp_path, min_free_mb=2 * free_mb).room
+    assert more is not None
+    assert more.lack() is not None
+
+
+def test_the_disk_bounds_uploads_unless_files_and_rows_are_on_servers(tmp_path: Path) -> None:
+    def room(s3: str | None, sql: str | None) -> Room | None:
+        return IngestApiSettings(home=tmp_path, s3_endpoint=s3, database_url=sql).room
+
+    s3, sql = "http://minio:9000", "mysql://sluice:pw@mysql/sluice"
+    assert room(None, None) == room(s3, None) == room(None, sql) == Room(tmp_path, 200_000_000)
+    assert room(s3, sql) is None

@@ -11,6 +11,7 @@ from tests.servers.kafka import Kafka
 from tests.servers.mariadb import MariaDb
 from tests.servers.milvus import Milvus
 from tests.servers.minio import MinioServer
+from tests.servers.tika import TikaServer
 
 BUCKET = "sluice-tests"
 
@@ -22,6 +23,7 @@ class FullSize:
         self.kafka = kafka or Kafka(folder / "kafka")
         self.mariadb = MariaDb(folder / "mariadb")
         self.minio = MinioServer(folder / "minio")
+        self.tika = TikaServer(folder / "tika")
         # Frozen for longer than its lease it gives up, and stays useless.
         self.milvus = Milvus(folder / "milvus", lease_s=20)
         self.elasticsearch = Elasticsearch(folder / "elasticsearch")
@@ -34,6 +36,7 @@ class FullSize:
             "elasticsearch": self.elasticsearch,
             "milvus": self.milvus,
             "kafka": self.kafka,
+            "tika": self.tika,
             "mysql": self.mariadb,
             "minio": self.minio,
         }
@@ -49,6 +52,7 @@ class FullSize:
             "S3_BUCKET": BUCKET,
             "S3_ACCESS_KEY": self.minio.access_key,
             "S3_SECRET_KEY": self.minio.secret_key,
+            "TIKA_URL": self.tika.url,
             "MILVUS_URI": self.milvus.uri,
             "ELASTICSEARCH_URL": self.elasticsearch.url(),
         }

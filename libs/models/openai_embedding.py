@@ -100,6 +100,7 @@ class OpenAIEmbedder:
         self._learning = asyncio.Lock()
         self._dimension = 0  # not known yet
         self._points = model.points
+        self._most_texts = policy.batch_texts
         self._refused_chars = 1 << 30  # the shortest text that was refused: sent alone from then on
 
     @property
@@ -161,7 +162,7 @@ class OpenAIEmbedder:
             if len(text) >= self._refused_chars:
                 yield [place]
                 continue
-            full = len(batch) == self._policy.batch_texts
+            full = len(batch) >= self._most_texts
             if batch and (full or chars + len(text) > self._policy.batch_chars):
                 yield batch
                 batch, chars = [], 0
@@ -178,9 +179,15 @@ class OpenAIEmbedder:
                 return await self._request(texts)
         except _RefusedTextError:
             if len(texts) > 1:
-                alone = [await self._embedded([text], is_query=is_query) for text in texts]
-                return np.concatenate(alone)
+                return await self._one_by_one(texts, is_query=is_query)
             return await self._by_halves(texts[0], is_query=is_query)
+
+    async def _one_by_one(self, texts: list[str], *, is_query: bool) -> Vectors:
+        shortest_refused = self._refused_chars
+        alone = [await self._embedded([text], is_query=is_query) for text in texts]
+        if self._refused_chars == shortest_refused and max(map(len, texts)) < shortest_refused:
+            self._most_texts = min(self._most_texts, max(1, len(texts) // 2))  # it was too many
+        return np.concatenate(alone)
 
     async def _by_halves(self, text: str, *, is_query: bool) -> Vectors:
         if len(text) <= _SHORTEST:

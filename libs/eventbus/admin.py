@@ -96,6 +96,14 @@ def _missing(wanted: Iterable[TopicSpec], found: dict[str, int]) -> list[TopicSp
     return [spec for spec in wanted if spec.name not in found]
 
 
+def topic_configs(spec: TopicSpec, replication_factor: int) -> dict[str, str]:
+    """Of a new topic. One copy may be away, and what is acknowledged is still on two of three."""
+    configs = {"retention.ms": str(spec.retention_ms)}
+    if replication_factor > 1:
+        configs["min.insync.replicas"] = str(replication_factor - 1)
+    return configs
+
+
 async def _create(
     admin: AIOKafkaAdminClient, missing: list[TopicSpec], replication_factor: int
 ) -> list[str]:
@@ -104,7 +112,7 @@ async def _create(
             spec.name,
             spec.partitions,
             replication_factor,
-            topic_configs={"retention.ms": str(spec.retention_ms)},
+            topic_configs=topic_configs(spec, replication_factor),
         )
         for spec in missing
     ]

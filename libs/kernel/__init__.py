@@ -1,4 +1,4 @@
-"""Errors, ids, clock and principal; standard library only."""
+"""Errors, ids, clock, principal and the end of loops; standard library only."""
 
 from libs.kernel.clock import isoformat, now_us
 from libs.kernel.errors import (
@@ -12,6 +12,7 @@ from libs.kernel.errors import (
 from libs.kernel.ids import chunk_id, made_at_us, new_id, stable_partition
 from libs.kernel.principal import ROLES, Principal
 from libs.kernel.printing import escape_hidden, is_hidden, printable
+from libs.kernel.tasks import end_loops
 
 __all__ = [
     "ROLES",
@@ -23,6 +24,7 @@ __all__ = [
     "SluiceError",
     "TransientError",
     "chunk_id",
+    "end_loops",
     "escape_hidden",
     "is_hidden",
     "isoformat",

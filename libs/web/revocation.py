@@ -5,7 +5,7 @@ from collections.abc import AsyncGenerator
 from contextlib import suppress
 from typing import TypeVar
 
-from libs.kernel import Principal, TransientError
+from libs.kernel import Principal, TransientError, end_loops
 from libs.storage.sql import Database, api_keys
 
 CHECK_S = 5.0
@@ -36,10 +36,10 @@ async def while_valid(
                 return
             yield item
     finally:
-        left = [task for task in (revoked, coming) if task is not None]
-        for task in left:
-            task.cancel()
-        await asyncio.gather(*left, return_exceptions=True)
+        if coming is not None:
+            coming.cancel()
+            await asyncio.gather(coming, return_exceptions=True)
+        await end_loops(revoked)
         await items.aclose()
 
 

@@ -8,7 +8,7 @@ from typing import TypeVar
 import structlog
 
 from libs.contracts import TurnControl
-from libs.kernel import NotFoundError, TransientError
+from libs.kernel import NotFoundError, TransientError, end_loops
 from libs.storage.sql import Database
 from libs.storage.sql.turns import should_stop
 
@@ -78,8 +78,7 @@ class RunningTurns:
             yield signal
         finally:
             self._signals.pop((tenant, turn_id), None)
-            poll.cancel()
-            await asyncio.wait({poll})  # its SQL connection must not outlive the turn
+            await end_loops(poll)  # its SQL connection must not outlive the turn
 
     async def _poll(self, tenant: str, turn_id: str, signal: StopSignal) -> None:
         while True:

@@ -41,6 +41,36 @@ async def test_a_cancellation_is_seen_after_sql_was_away(db: Database) -> None:
         await asyncio.wait_for(stop.wait(), 5)
 
 
+class DatabaseThatLosesACancellation(Database):
+    """A connection is refused in the moment in which whoever waits for it is cancelled: before
+    Python 3.12 `asyncio.wait_for` tells of the refusal alone.
+    """
+
+    def __init__(self, db: Database) -> None:
+        super().__init__(db.engine)
+        self.connecting = asyncio.Event()
+
+    @asynccontextmanager
+    async def reading(self) -> AsyncIterator[UnitOfWork]:
+        if not self.connecting.is_set():
+            self.connecting.set()
+            try:
+                await asyncio.sleep(60)
+            except asyncio.CancelledError:
+                raise TransientError("SQL is away") from None
+        async with super().reading() as sql:
+            yield sql
+
+
+async def test_a_turn_that_fails_while_sql_is_away_is_left_at_once(db: Database) -> None:
+    event = await planned(db)
+    flaky = DatabaseThatLosesACancellation(db)
+    running = RunningTurns(flaky, poll_interval_s=0.01)
+    async with asyncio.timeout(20):
+        async with running.running(event.tenant, event.turn_id):
+            await flaky.connecting.wait()
+
+
 async def test_an_answer_left_at_its_last_piece_leaves_no_error_behind() -> None:
     async def pieces() -> AsyncIterator[int]:
         yield 1

@@ -10,7 +10,7 @@ import logging
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
-from libs.kernel import TransientError
+from libs.kernel import PermanentError, TransientError
 from libs.service.fsck import Stores
 from libs.service.objects import open_objects
 from libs.service.search import open_search
@@ -21,7 +21,9 @@ from services.cli.settings import CliSettings
 
 @asynccontextmanager
 async def open_stores(settings: CliSettings) -> AsyncIterator[Stores]:
-    """Raises: CliError when a store is away, or there is nothing in this folder."""
+    """Raises: CliError for settings that cannot be right, when a store is away, or when there is
+    nothing in this folder.
+    """
     if not settings.database_url and not (settings.home / "sluice.db").exists():
         raise CliError(
             f"no platform keeps its data in {settings.home.absolute()}: set SLUICE_HOME to the "
@@ -36,6 +38,8 @@ async def open_stores(settings: CliSettings) -> AsyncIterator[Stores]:
             await active_index.read(sql)  # there is something to compare with
         async with open_search(platform) as search, open_objects(platform) as objects:
             yield Stores(db, objects, search.vectors, search.keywords)
+    except PermanentError as exc:
+        raise CliError(exc.detail, ExitCode.USAGE) from exc
     except TransientError as exc:
         raise CliError(f"a store is away: {exc}", ExitCode.UNREACHABLE) from exc
     finally:

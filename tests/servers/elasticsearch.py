@@ -41,6 +41,7 @@ xpack.security.enabled: true
 xpack.security.http.ssl.enabled: false
 xpack.security.transport.ssl.enabled: false
 cluster.routing.allocation.disk.threshold_enabled: false
+cluster.info.update.interval: 1h
 """
 # Small, and quick to start.
 _JVM = """

@@ -7,7 +7,7 @@ from typing import Any, Final
 import orjson
 from elasticsearch import AsyncElasticsearch
 
-from libs.storage.keywords.elastic_errors import AGAIN, refused, refused_row
+from libs.storage.keywords.elastic_errors import AGAIN, is_blocked, refused, refused_row
 from libs.storage.keywords.elastic_index import Body, row_id, to_source
 from libs.storage.ports import IndexRow
 
@@ -48,7 +48,7 @@ async def _write(
     for tried in range(1, _TRIES + 1):
         failed = await _send(client, name, left, timeout_s)
         for (row, _), status, error in failed:
-            if status not in AGAIN:
+            if status not in AGAIN or is_blocked(error):
                 raise refused_row(status, error, row.chunk_id, where)
         if not failed:
             return

@@ -24,7 +24,7 @@ def to_error(exc: ApiError | TransportError, where: str) -> TransientError:
         case 401:
             text = "refuses the name or password: correct them in ELASTICSEARCH_URL"
             return _missing(f"{NAME} at {where} {text} ({_reason(exc.body)})")
-        case 403 if not _is_blocked(exc.body):
+        case 403 if not is_blocked(exc.body):
             text = "does not allow this: its user needs the privileges monitor, for the cluster,"
             return _missing(f"{NAME} at {where} {text} and all, for chunks_* ({_reason(exc.body)})")
         case 400 | 406 if _is_other_version(exc.body):
@@ -37,7 +37,7 @@ def to_error(exc: ApiError | TransportError, where: str) -> TransientError:
 def refused(status: int, body: object, where: str) -> TransientError:
     """A request, or one of a bulk, that another time may be done."""
     reason = _reason(body)
-    if _is_blocked(body):
+    if is_blocked(body):
         return DiskError(
             f"{NAME} at {where} takes no writes, as its disk is nearly full (flood-stage "
             f"watermark): make room there, then it goes on by itself ({reason})"
@@ -61,7 +61,8 @@ def _missing(text: str) -> TransientError:
     return TransientError(text, missing=NAME)
 
 
-def _is_blocked(body: object) -> bool:
+def is_blocked(body: object) -> bool:
+    """Its disk is too full: rows are not written, nor deleted, until there is room."""
     return _READ_ONLY in str(body)
 
 

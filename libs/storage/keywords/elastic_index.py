@@ -10,12 +10,6 @@ from libs.storage.ports import IndexEntry, IndexHit, IndexRow
 
 Body = dict[str, Any]
 
-# The parameters tantivy has. Lucene leaves out the constant factor k1 + 1: queries put it in, so
-# that scores of one row are the same numbers on both.
-_K1: Final = 1.2
-_B: Final = 0.75
-_BM25_FACTOR: Final = _K1 + 1.0
-
 _LONGEST_TOKEN: Final = 255  # characters; the whitespace tokenizer cuts longer ones
 FIELDS: Final = ["chunk", "document", "generation"]
 
@@ -24,7 +18,7 @@ SETTINGS: Final[Body] = {
     "refresh_interval": "200ms",
     "auto_expand_replicas": "0-1",
     "translog.durability": "request",  # on disk before it is acknowledged, whatever templates say
-    "similarity": {"default": {"type": "BM25", "k1": _K1, "b": _B}},
+    "similarity": {"default": {"type": "BM25", "k1": 1.2, "b": 0.75}},  # as tantivy has them
 }
 _ID: Final[Body] = {"type": "keyword"}
 MAPPINGS: Final[Body] = {
@@ -81,9 +75,7 @@ def ranked(
     for field, values in (("domain", domains), ("document", documents)):
         if values:
             filters.append({"terms": {field: list(values)}})
-    wanted = [
-        {"term": {"terms": {"value": to_token(term), "boost": _BM25_FACTOR}}} for term in terms
-    ]
+    wanted = [_is("terms", to_token(term)) for term in terms]
     return {"bool": {"should": wanted, "minimum_should_match": 1, "filter": filters}}
 
 

@@ -206,6 +206,7 @@ class ElasticsearchKeywords:
                 aliases={name: {"is_write_index": True}},
                 settings={"index": shape.SETTINGS},
                 mappings=shape.MAPPINGS,
+                timeout=f"{int(self._timeout_s * 500)}ms",  # for its shards; then it is red
             )
         except BadRequestError as exc:
             if exc.error != "resource_already_exists_exception":  # another one made it just now

@@ -8,6 +8,7 @@ import asyncio
 from collections.abc import AsyncIterator
 
 import pytest
+from elasticsearch import AsyncElasticsearch
 
 from libs.kernel import TransientError, new_id
 from libs.storage.keywords.elasticsearch import ElasticsearchKeywords
@@ -70,6 +71,40 @@ async def test_a_server_that_refuses_connections_is_named_and_found_again(
     proxy.refuses = False
     await index.upsert(name, [row("c", "text")])
     assert len(await index.search(name, "t", ["text"], 5)) == 1
+
+
+async def test_of_a_bulk_that_half_succeeds_the_rest_is_sent_again(
+    index: ElasticsearchKeywords, elasticsearch: Elasticsearch
+) -> None:
+    """One of two shards is away: its rows are refused with 503, the others are written."""
+    name = f"halves_{new_id()}"
+    rows = [row(f"c{i}", "text") for i in range(20)]
+    only_one: dict[str, object] = {"index.routing.allocation.total_shards_per_node": 1}
+    async with AsyncElasticsearch(elasticsearch.url()) as admin:
+        await admin.indices.put_index_template(
+            name="halves",
+            index_patterns=["halves_*"],
+            template={"settings": {"number_of_shards": 2, **only_one}},
+        )
+        try:
+            with pytest.raises(TransientError, match="is red"):
+                await index.ensure(name)
+            with pytest.raises(TransientError, match="503") as refusal:
+                await index.upsert(name, rows)
+            assert refusal.value.missing == "elasticsearch"
+            with pytest.raises(TransientError):  # what is there is not passed off as the whole
+                await index.count(name, "t")
+            written = await admin.search(index=name, size=0, allow_partial_search_results=True)
+            assert 0 < written["hits"]["total"]["value"] < len(rows)
+
+            writing = asyncio.create_task(index.upsert(name, rows))
+            await asyncio.sleep(TIMEOUT_S / 2 + 0.5)  # the first try has ended
+            await admin.indices.put_settings(index=name, settings=dict.fromkeys(only_one))
+            await writing
+            assert await index.count(name, "t") == len(rows)
+        finally:
+            await admin.indices.delete_index_template(name="halves")
+            await index.drop(name)
 
 
 async def test_a_frozen_server_is_given_up_in_time_and_goes_on_when_it_wakes(

@@ -44,30 +44,32 @@ class Victims:
     servers: Sequence[str] = ()
 
     @property
-    def always(self) -> list[tuple[str, str]]:
-        """Broken however few faults there are."""
-        return [(name, KILL) for name in (*self.embedded, *self.servers)]
-
-    @property
     def kinds(self) -> list[tuple[str, str]]:
         names = (*self.processes, *self.embedded, *self.servers)
         every = [(name, blow) for name in names for blow in (KILL, TERM, STOP)]
-        return [*every, (EMBEDDER, KILL), (EMBEDDER, STOP)]
+        every += [(EMBEDDER, KILL), (EMBEDDER, STOP)]
+        return [each for each in every if each != (BROKER, TERM)]  # it knows no good end
 
 
 def draw(seed: int, victims: Victims, *, seconds: float, count: int) -> list[Fault]:
-    """`count` faults over `seconds`: a shuffled round of every kind, then another one. The
-    supervisor's end is the middle of the run.
+    """`count` faults over `seconds`: a shuffled round of every kind, then another one.
+
+    However few there are: embedded parts are killed first, each server at some time, and the
+    supervisor in the middle of the run.
     """
     rng = random.Random(f"faults {seed}")  # noqa: S311 - repeatable on purpose
-    blows = victims.always
+    blows = [(name, KILL) for name in victims.servers]
     while len(blows) < count:
         kinds = victims.kinds
         rng.shuffle(kinds)
         blows += kinds
-    blows = blows[: count - 1]
-    rng.shuffle(blows)
-    blows.insert(count // 2, (SUPERVISOR, KILL))
+    if victims.servers:
+        blows = blows[: count - 1]
+        rng.shuffle(blows)
+        blows.insert(count // 2, (SUPERVISOR, KILL))
+    else:
+        blows[: len(victims.embedded)] = [(name, KILL) for name in victims.embedded]
+        blows[count // 2] = (SUPERVISOR, KILL)
     gap_s = seconds / count
     return [
         Fault(
@@ -76,7 +78,7 @@ def draw(seed: int, victims: Victims, *, seconds: float, count: int) -> list[Fau
             blow,
             rng.uniform(2, 14) if blow == STOP or victim in victims.servers else 0.0,
         )
-        for at, (victim, blow) in enumerate(blows)
+        for at, (victim, blow) in enumerate(blows[:count])
     ]
 
 

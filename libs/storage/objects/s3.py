@@ -52,7 +52,8 @@ class S3Policy:
         connect_s, silence_s: How long the server may take to take a connection, and to send or
             take the next bytes.
         call_s: How long one call may take, with the bytes of a part.
-        abort_s: How long a failed write waits until its parts are gone; later the sweep comes.
+        abort_s: How long a failed write waits until its parts are gone, and a cancelled one for
+            what it has begun; sweeps come later.
         link_s: How long a link can be used.
         threads: Calls at a time.
         page_keys: Keys looked at or deleted at a time; S3 takes at most 1000.
@@ -110,7 +111,7 @@ class S3ObjectStore:
                 await self._put(name, bytes(gathered))
             else:
                 await self._call(partial(upload.send, bytes(gathered)))
-                await self._call(upload.complete)
+                await self._to_its_end(upload.complete)
         except BaseException:
             if upload is not None:
                 await self._abort(upload)
@@ -227,7 +228,19 @@ class S3ObjectStore:
 
     async def _put(self, name: str, data: bytes) -> None:
         put = partial(self._client.put_object, self._bucket, name, BytesIO(data), len(data))
-        await self._call(partial(put, part_size=self._policy.part_bytes))
+        await self._to_its_end(partial(put, part_size=self._policy.part_bytes))
+
+    async def _to_its_end(self, call: Callable[[], Any]) -> None:
+        """A thread goes on when its caller is cancelled: what makes an object visible must not
+        come after the removal that a cancelled writer does.
+        """
+        running = asyncio.ensure_future(self._call(call))
+        running.add_done_callback(lambda task: task.cancelled() or task.exception())
+        try:
+            await asyncio.shield(running)
+        except asyncio.CancelledError:
+            await asyncio.wait({running}, timeout=self._policy.abort_s)
+            raise
 
     async def _names(self, prefix: str) -> AsyncIterator[list[str]]:
         await self._ready()

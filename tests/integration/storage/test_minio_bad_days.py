@@ -132,6 +132,30 @@ async def test_a_cancelled_upload_leaves_nothing(server: MinioServer, store: S3O
     await until(lambda: parts_of(server, store) == [])  # one that was just beginning takes longer
 
 
+async def test_nothing_appears_once_a_cancelled_write_has_ended(
+    proxy: Proxy, store: S3ObjectStore
+) -> None:
+    for size in (1, 6 * MB):  # one call, and two parts
+        started = asyncio.Event()
+
+        def saw(piece: bytes, started: asyncio.Event = started, size: int = size) -> bool:
+            if piece.startswith(b"PUT " if size == 1 else b"POST ") and b"uploads=" not in piece:
+                started.set()  # what makes it visible is on its way
+            return False
+
+        proxy.cut_answer_to(saw)
+        proxy.delay_s = 0.05
+        writer = asyncio.create_task(store.write("t/new", in_pieces(bytes(size))))
+        await started.wait()
+        writer.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await writer
+        proxy.delay_s = 0.0
+        await store.delete_prefix("t/new")
+        await asyncio.sleep(0.5)
+        assert await store.keys("") == ["t/before"]
+
+
 async def test_what_killed_processes_left_is_swept_and_nothing_younger(
     server: MinioServer, store: S3ObjectStore
 ) -> None:

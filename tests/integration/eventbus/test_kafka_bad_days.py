@@ -1,19 +1,23 @@
-"""A real Kafka that is killed, frozen, cut off: nothing is lost or doubled."""
+"""A real Kafka that is killed, frozen, cut off, or loses a leader: nothing is lost or doubled."""
 
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from aiokafka import TopicPartition
 
-from libs.eventbus import KafkaConnection
+from libs.eventbus import KafkaConnection, apply_topics
 from libs.eventbus.backlog import KafkaBacklogs
 from libs.eventbus.preparation import prepare_broker
+from libs.kernel import PermanentError
 from libs.service.settings import PlatformSettings
 from tests.integration.one_step import Pipeline, pipeline
+from tests.servers.brokers import specs_of
 from tests.servers.frame import running
-from tests.servers.kafka import Kafka
+from tests.servers.kafka import Kafka, kafka_cluster
 from tests.servers.proxy import Proxy, proxy_to
 from tests.suites.eventbus import TOPIC
 from tests.waiting import until
@@ -107,3 +111,45 @@ async def test_cut_connections_lose_nothing_and_write_nothing_twice(tmp_path: Pa
 
 def lose_answer_to(proxy: Proxy, key: str) -> None:
     proxy.cut_answer_to(lambda piece: key.encode() in piece)
+
+
+async def test_a_leader_dies_while_work_comes_in_and_another_takes_over(tmp_path: Path) -> None:
+    with kafka_cluster(tmp_path) as nodes:
+        bootstrap = ",".join(node.bootstrap for node in nodes.values())
+        settings = settings_for(tmp_path, bootstrap)
+        async with working(settings, copies=3) as work:
+            submitting = asyncio.create_task(submit_slowly(work, range(10, 130)))
+            await until(lambda: len(work.effects) > 30, within_s=PATIENCE_S)
+            leader = await leader_of(settings.kafka)
+            nodes[leader].kill()
+            await submitting
+            await all_done(work, 130)
+            assert await leader_of(settings.kafka) != leader
+            nodes[leader].start()
+            await work.submit(range(130, 140))
+            await all_done(work, 140)
+            assert await records_on(settings.kafka) == 140
+
+            # What no broker can hold is refused by name, at once.
+            with pytest.raises(PermanentError, match=r"a\.b\.v1.*[Rr]eplication"):
+                await apply_topics(
+                    settings.kafka,
+                    [replace(specs_of(TOPIC)[0], name="a.b.v1")],
+                    replication_factor=4,
+                )
+
+
+async def submit_slowly(work: Pipeline, numbers: range) -> None:
+    for number in numbers:
+        await work.submit(range(number, number + 1))
+        await asyncio.sleep(0.05)
+
+
+async def leader_of(kafka: KafkaConnection) -> int:
+    producer = kafka.producer()
+    await producer.start()
+    try:
+        await producer.partitions_for(TOPIC)
+        return int(producer.client.cluster.leader_for_partition(TopicPartition(TOPIC, 0)))
+    finally:
+        await producer.stop()

@@ -7,6 +7,7 @@ import pytest
 
 from libs.documents.analysis import analyse
 from libs.kernel import TransientError
+from libs.retrieval.channels import MAX_ROWS
 from libs.storage.ports import IndexRow, KeywordIndex, Vector, VectorIndex
 
 DIMENSION = 8
@@ -188,6 +189,7 @@ class VectorIndexSuite:
         hits = await index.search(name, "t", unit_vector(1), 3)
         assert [hit.chunk_id for hit in hits] == ["c0", "c1", "c2"]
         assert await index.search(name, "t", unit_vector(1), 0) == []
+        assert len(await index.search(name, "t", unit_vector(1), MAX_ROWS)) == 20
 
     @staticmethod
     def _row(
@@ -344,6 +346,11 @@ class KeywordIndexSuite:
         await index.delete(name, "*:*", "d1")
         assert await index.count(name, "ids") == len(HOSTILE) - 1
         assert await index.count(name, "domains") == len(HOSTILE)
+
+    async def test_the_limit_holds(self, index: KeywordIndex, name: str) -> None:
+        await index.upsert(name, [row(f"c{i}", "text") for i in range(20)])
+        found = [len(await index.search(name, "t", ["text"], n)) for n in (0, 3, MAX_ROWS)]
+        assert found == [0, 3, 20]
 
     async def test_no_terms_find_nothing(self, index: KeywordIndex, name: str) -> None:
         await index.upsert(name, [row("c", "text")])

@@ -17,6 +17,7 @@ SETTINGS: Final[Body] = {
     # What `refresh=wait_for` waits for at most; the default of 1 s would hold up every document.
     "refresh_interval": "200ms",
     "auto_expand_replicas": "0-1",
+    "max_result_window": 16_384,  # as many hits as a full Milvus gives; by default 10 000
     "translog.durability": "request",  # on disk before it is acknowledged, whatever templates say
     "similarity": {"default": {"type": "BM25", "k1": 1.2, "b": 0.75}},  # as tantivy has them
 }

@@ -3,6 +3,8 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
+# Tests of real servers mostly wait: files of them go side by side.
+BESIDE := -n 4 --dist loadfile
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
 .DEFAULT_GOAL := help
@@ -45,11 +47,11 @@ schemas: $(READY) ## Check schemas, compatibility, examples and the generated fi
 	$(BIN)/python -m libs.contracts.check
 
 unit: $(READY)
-	$(BIN)/pytest tests/unit tests/contract
+	$(BIN)/pytest tests/unit tests/contract -n 2
 
 integration: $(READY) ## Suites on the real embedded broker and stores, and on real servers
-	$(BIN)/pytest tests/integration -m ''
-	$(BIN)/pytest tests/unit -m on_server
+	$(BIN)/pytest tests/integration -m '' $(BESIDE)
+	$(BIN)/pytest tests/unit -m on_server $(BESIDE)
 	$(BIN)/pytest tests/e2e -m on_server
 
 e2e: $(READY) ## The whole local product, used as its users do

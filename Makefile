@@ -47,7 +47,7 @@ schemas: $(READY) ## Check schemas, compatibility, examples and the generated fi
 	$(BIN)/python -m libs.contracts.check
 
 unit: $(READY)
-	$(BIN)/pytest tests/unit tests/contract -n 2
+	$(BIN)/pytest tests/unit tests/contract
 
 integration: $(READY) ## Suites on the real embedded broker and stores, and on real servers
 	$(BIN)/pytest tests/integration -m '' $(BESIDE)
@@ -55,7 +55,7 @@ integration: $(READY) ## Suites on the real embedded broker and stores, and on r
 	$(BIN)/pytest tests/e2e -m on_server
 
 e2e: $(READY) ## The whole local product, used as its users do
-	$(BIN)/pytest tests/e2e tests/chaos tests/soak
+	$(BIN)/pytest tests/e2e tests/chaos tests/soak -n 2 --dist loadfile
 	$(BIN)/pytest tests/chaos -m on_server
 
 check-deploy: $(READY) ## Images, compose file, chart and alert rules under their validators

@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
+import uvloop
 from rich.console import Console
 from rich.table import Table
 
@@ -180,7 +181,8 @@ async def run() -> float:
 
 
 def main() -> int:
-    return int(asyncio.run(run()) > TARGET)
+    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:  # as services run
+        return int(runner.run(run()) > TARGET)
 
 
 if __name__ == "__main__":

@@ -182,9 +182,9 @@ async def test_a_cancel_stops_the_work_on_a_document_too(world: World) -> None:
     world.embedder.texts.clear()
     working = asyncio.create_task(world.rebuilder.step())
     await asyncio.wait_for(world.embedder.asked.wait(), 5)  # the probe
-    world.embedder.go.set()
     async with world.library.db.work() as sql:
         await index_builds.cancel(sql)
+    world.embedder.go.set()
     await working
     assert len(world.embedder.texts) < 20
     await world.until("cancelled")

@@ -90,6 +90,8 @@ class Codec:
 
         Raises: PermanentError (`undecodable`), UnknownSchemaError.
         """
+        if len(value) < HEADER.size or value[0] != 0:
+            raise PermanentError("undecodable", "not Confluent-framed Avro")
         known = None if schema is None else self._decoders.get(schema)
         if known is None and schema is not None and (named := self._store.named(schema)):
             known = self._decoders[schema] = self._decoder(named)
@@ -120,8 +122,6 @@ class Codec:
         return SchemaVersion(topic, f"id-{schema_id}", schema_id, schema)
 
     def _by_id(self, header: bytes) -> SchemaVersion:
-        if len(header) < HEADER.size or header[0] != 0:
-            raise PermanentError("undecodable", "not Confluent-framed Avro")
         schema_id = int(HEADER.unpack(header)[1])
         if self._ids is None:
             raise _not_reached()
@@ -152,8 +152,6 @@ class Codec:
         reader = None if written is newest else newest.parsed
 
         def decode(value: bytes) -> Event:
-            if len(value) < HEADER.size or value[0] != 0:
-                raise PermanentError("undecodable", "not Confluent-framed Avro")
             buffer = BytesIO(value)
             buffer.seek(HEADER.size)
             try:

@@ -38,10 +38,11 @@ def path_to_key(path: str) -> str:
 
 
 def _encode(segment: str) -> str:
-    name = _UNSAFE.sub(_percent, segment)
+    name = _UNSAFE.sub(lambda found: percent(found[0]), segment)
     parts = [name[i : i + MAX_NAME_BYTES] for i in range(0, len(name), MAX_NAME_BYTES)]
     return "~/".join(parts)
 
 
-def _percent(match: re.Match[str]) -> str:
-    return "".join(f"%{byte:02x}" for byte in match.group().encode())
+def percent(text: str) -> str:
+    """The text with each byte of its UTF-8 as `%xx`."""
+    return "".join(f"%{byte:02x}" for byte in text.encode())

@@ -6,9 +6,8 @@ below, marked by `~`.
 """
 
 import re
-from urllib.parse import unquote
 
-from libs.storage.objects.paths import check_key
+from libs.storage.objects.paths import check_key, path_to_key, percent
 
 MAX_NAME_BYTES = 1024  # S3's
 MAX_PART_BYTES = 240  # of the 255 that file systems take
@@ -31,14 +30,14 @@ def prefix_to_name(prefix: str) -> str:
 
 
 def name_to_key(name: str) -> str:
-    return unquote(name.replace("~/", ""))
+    return path_to_key(name)
 
 
 def _encode(segment: str) -> str:
     parts, size_bytes = [""], 0
     for character in segment:
         unsafe = _UNSAFE.match(character)
-        piece = _percent(character) if unsafe else character
+        piece = percent(character) if unsafe else character
         if size_bytes + len(piece.encode()) > MAX_PART_BYTES:
             parts.append("")
             size_bytes = 0
@@ -47,7 +46,3 @@ def _encode(segment: str) -> str:
         parts[-1] += piece
         size_bytes += len(piece.encode())
     return "~/".join(parts)
-
-
-def _percent(character: str) -> str:
-    return "".join(f"%{byte:02x}" for byte in character.encode())

@@ -6,6 +6,8 @@ from contextlib import suppress
 from aiokafka import AIOKafkaConsumer, AIOKafkaProducer
 from aiokafka.errors import KafkaError
 
+from libs.kernel import end_tasks
+
 
 async def close_client(client: AIOKafkaConsumer | AIOKafkaProducer, timeout_s: float) -> None:
     """Stop a client within a bound; a broker that is gone is no reason to fail."""
@@ -15,8 +17,7 @@ async def close_client(client: AIOKafkaConsumer | AIOKafkaProducer, timeout_s: f
     try:
         await asyncio.wait({stopping}, timeout=timeout_s)
     finally:
-        stopping.cancel()
-        await asyncio.gather(stopping, return_exceptions=True)
+        await end_tasks(stopping)
     # A consumer with a fetch under way breaks off its own stop, with a CancelledError of that
     # fetch, before it has closed its connections.
     connections = client.client if isinstance(client, AIOKafkaProducer) else client._client

@@ -2,7 +2,6 @@
 
 import asyncio
 from collections.abc import Sequence
-from contextlib import suppress
 
 import structlog
 from aiokafka import AIOKafkaConsumer
@@ -19,6 +18,7 @@ from libs.eventbus.reading import reading
 from libs.eventbus.reporting import REJOIN_DELAY_S, Report, report_nothing
 from libs.eventbus.subscriptions import Subscriptions
 from libs.eventbus.waiting import until_any
+from libs.kernel import set_within
 from libs.storage.sql import Database
 
 log = structlog.get_logger(__name__)
@@ -90,8 +90,7 @@ class Consumer:
             log.warning("membership_lost", group=self._group_id, error=repr(exc))
             self._note_epoch(joined=membership.joined.is_set())
             await membership.close()
-            with suppress(TimeoutError):
-                await asyncio.wait_for(stop.wait(), REJOIN_DELAY_S)
+            await set_within(stop, REJOIN_DELAY_S)
         except BaseException:  # cut off: nothing is committed that was not before
             await membership.close()
             raise

@@ -1,5 +1,6 @@
 """What a member says about offsets that it no longer owns must not count."""
 
+import asyncio
 from typing import Any
 
 from aiokafka import AIOKafkaConsumer
@@ -25,7 +26,13 @@ class Fence:
         """What is committed next was finished in the generation of now."""
         self._generation = self._coordinator.generation
 
-    async def _send_if_current(self, assignment: Any, offsets: Any) -> None:
+    def _send_if_current(self, assignment: Any, offsets: Any) -> "asyncio.Future[None]":
+        sending = asyncio.ensure_future(self._unless_stale(assignment, offsets))
+        # The client shields it, so it may fail after whoever committed has stopped waiting.
+        sending.add_done_callback(lambda sent: sent.cancelled() or sent.exception())
+        return sending
+
+    async def _unless_stale(self, assignment: Any, offsets: Any) -> None:
         now = self._coordinator.generation
         if now < 0 or now != self._generation:
             raise IllegalGenerationError(self._coordinator.group_id)

@@ -2,7 +2,6 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable, Collection
-from contextlib import suppress
 from typing import Any, TypeVar
 
 import structlog
@@ -17,6 +16,7 @@ from libs.eventbus.membership import BROKER_TIMEOUT_S, POLL_MS
 from libs.eventbus.message import Record, schema_of
 from libs.eventbus.reporting import REJOIN_DELAY_S, Report, report_nothing
 from libs.eventbus.waiting import until_any
+from libs.kernel import set_within
 
 log = structlog.get_logger(__name__)
 
@@ -64,8 +64,7 @@ class Listener:
                 await until_any(self._read(client), stop.wait(), self._log_is_new.wait())
             except (KafkaError, OSError) as exc:
                 log.warning("listener_lost", error=repr(exc))
-                with suppress(TimeoutError):
-                    await asyncio.wait_for(stop.wait(), REJOIN_DELAY_S)
+                await set_within(stop, REJOIN_DELAY_S)
             finally:
                 await close_client(client, BROKER_TIMEOUT_S)
             if self._log_is_new.is_set():

@@ -2,7 +2,6 @@
 
 import asyncio
 from collections.abc import Collection
-from contextlib import suppress
 from typing import Any
 
 import structlog
@@ -15,6 +14,7 @@ from libs.eventbus.fencing import Fence
 from libs.eventbus.gauges import MembershipGauges
 from libs.eventbus.policies import Policies
 from libs.eventbus.waiting import until_any
+from libs.kernel import set_within
 
 log = structlog.get_logger(__name__)
 
@@ -140,8 +140,7 @@ class Membership(ConsumerRebalanceListener):
 
     async def _commit_regularly(self) -> None:
         while True:
-            with suppress(TimeoutError):
-                await asyncio.wait_for(self._commit_due.wait(), self._commit.max_interval_s)
+            await set_within(self._commit_due, self._commit.max_interval_s)
             self._commit_due.clear()
             await self.commit()
             self._gauges.show(self._client.assignment())
@@ -161,7 +160,8 @@ class Membership(ConsumerRebalanceListener):
             if not marks:
                 return
             try:
-                await asyncio.wait_for(self._client.commit(marks), BROKER_TIMEOUT_S)
+                async with asyncio.timeout(BROKER_TIMEOUT_S):
+                    await self._client.commit(marks)
             except (KafkaError, TimeoutError) as exc:
                 log.warning("commit_failed", error=repr(exc))
                 self._gauges.committed("failed")

@@ -10,6 +10,7 @@ from typing import Any
 from libs.eventbus.inplace import Resumed
 from libs.eventbus.message import Record
 from libs.eventbus.progress import Progress
+from libs.kernel import end_tasks
 
 SLICE_S = 0.005  # how long handlers that never suspend may keep the event loop
 
@@ -100,9 +101,7 @@ class KeyedWorkers:
         for lane in self._lanes.values():
             lane.ready.clear()
         self._keys.clear()
-        for task in self._tasks:
-            task.cancel()
-        await asyncio.gather(*self._tasks, return_exceptions=True)
+        await end_tasks(*self._tasks)
         self._quiet.set()
 
     def _hand_over_soon(self, lane: Lane) -> None:

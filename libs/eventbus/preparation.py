@@ -86,7 +86,8 @@ async def _holds_records(kafka: KafkaConnection, specs: Sequence[TopicSpec]) -> 
     try:
         await consumer.start()
         places = [TopicPartition(spec.name, p) for spec in specs for p in range(spec.partitions)]
-        ends = await asyncio.wait_for(consumer.end_offsets(places), _REQUEST_TIMEOUT_S)
+        async with asyncio.timeout(_REQUEST_TIMEOUT_S):
+            ends = await consumer.end_offsets(places)
         return any(ends.values())
     finally:
         await close_client(consumer, _REQUEST_TIMEOUT_S)

@@ -2,19 +2,29 @@
 
 import asyncio
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import Any, Protocol, Self
 
 from aiokafka import AIOKafkaProducer
-from aiokafka.errors import KafkaError
+from aiokafka.errors import (
+    InvalidProducerEpoch,
+    KafkaError,
+    OutOfOrderSequenceNumber,
+    ProducerFenced,
+    UnknownProducerId,
+)
 
 from libs.contracts import OutgoingRecord, Position
 from libs.eventbus.closing import close_client
 from libs.eventbus.connection import KafkaConnection
+from libs.eventbus.late_answers import LateAnswers
 from libs.kernel import TransientError, stable_partition
 from libs.observability.metrics import EVENTBUS_PUBLISHED
 
 PROBE_TIMEOUT_S = 5.0
 RENEW_GRACE_S = 1.0  # an old producer's last words; what they carried is sent again
+# After these an idempotent producer's numbering is void: whatever it sends fails, too.
+_BROKEN = (InvalidProducerEpoch, OutOfOrderSequenceNumber, ProducerFenced, UnknownProducerId)
 
 
 class Publisher(Protocol):
@@ -38,6 +48,9 @@ def _partition(key: bytes | None, partitions: Sequence[int], _available: Sequenc
 class KafkaPublisher:
     """`Publisher` over one producer, which `renew` replaces when the broker's log is a new one.
 
+    A record that is sent again while its first send has no answer yet is not sent twice
+    (`LateAnswers`). A producer whose numbering the broker refuses is replaced before the next send.
+
     Args:
         timeout_s: Bound on every send, connection and topic look-up included.
     """
@@ -47,6 +60,9 @@ class KafkaPublisher:
         self._timeout_s = timeout_s
         self._producer: AIOKafkaProducer | None = None
         self._gone = asyncio.Event()  # set when the producer is replaced
+        self._late = LateAnswers()
+        self._broken = False
+        self._renewing = asyncio.Lock()
 
     async def __aenter__(self) -> Self:
         await self.start()
@@ -64,11 +80,14 @@ class KafkaPublisher:
             max_batch_size=256 * 1024,
         )
         try:
-            await asyncio.wait_for(producer.start(), self._timeout_s)
+            async with asyncio.timeout(self._timeout_s):
+                await producer.start()
         except (KafkaError, OSError, TimeoutError) as exc:
             await close_client(producer, self._timeout_s)
             raise TransientError(f"no broker at {self._kafka.bootstrap}: {exc}") from exc
         self._producer, self._gone = producer, asyncio.Event()
+        self._late.clear()
+        self._broken = False
 
     async def renew(self) -> None:
         """The broker's log is a new one: start a new producer, give up what the old one holds.
@@ -104,18 +123,25 @@ class KafkaPublisher:
         return outcome
 
     async def send_many(self, records: Sequence[OutgoingRecord]) -> list[Position | TransientError]:
+        if self._broken:
+            await self._mend()
         deadline = asyncio.get_running_loop().time() + self._timeout_s
         gone = self._gone
         pending: list[asyncio.Future[Any] | TransientError] = []
         for record in records:
             pending.append(await self._enqueue(record, deadline))
-        return [await self._outcome(sent, deadline, gone) for sent in pending]
+        return [
+            await self._outcome(record, sent, deadline, gone)
+            for record, sent in zip(records, pending, strict=True)
+        ]
 
     async def _enqueue(
         self, record: OutgoingRecord, deadline: float
     ) -> "asyncio.Future[Any] | TransientError":
         if self._producer is None:
             return TransientError("the broker is not connected")
+        if earlier := self._late.take(record):
+            return earlier
         try:
             async with asyncio.timeout_at(deadline):
                 if not await _knows(self._producer, record.topic):
@@ -130,10 +156,15 @@ class KafkaPublisher:
                 sent.add_done_callback(_seen)
                 return sent
         except (KafkaError, OSError, TimeoutError, AssertionError) as exc:
+            self._note(exc)
             return _failed(record.topic, exc)
 
     async def _outcome(
-        self, sent: "asyncio.Future[Any] | TransientError", deadline: float, gone: asyncio.Event
+        self,
+        record: OutgoingRecord,
+        sent: "asyncio.Future[Any] | TransientError",
+        deadline: float,
+        gone: asyncio.Event,
     ) -> Position | TransientError:
         if isinstance(sent, TransientError):
             return sent
@@ -141,12 +172,27 @@ class KafkaPublisher:
             async with asyncio.timeout_at(deadline):
                 await _first_of(sent, gone)
             if not sent.done():
-                return TransientError("the broker's log is a new one")
+                return TransientError("the producer was replaced")
             stored = sent.result()
-        except (KafkaError, OSError, TimeoutError) as exc:
-            return _failed("the broker", exc)
+        except TimeoutError as exc:
+            if not sent.done():
+                self._late.expect(record, sent)
+            return _failed(record.topic, exc)
+        except (KafkaError, OSError) as exc:
+            self._note(exc)
+            return _failed(record.topic, exc)
         EVENTBUS_PUBLISHED.labels(stored.topic).inc()
         return Position(stored.topic, stored.partition, stored.offset)
+
+    def _note(self, exc: Exception) -> None:
+        # The bare class is what every send gets after the client's own sending task has died.
+        self._broken = self._broken or isinstance(exc, _BROKEN) or type(exc) is KafkaError
+
+    async def _mend(self) -> None:
+        async with self._renewing:
+            if self._broken:
+                with suppress(TransientError):  # each send tells in its own words
+                    await self.renew()
 
 
 async def _knows(producer: AIOKafkaProducer, topic: str) -> bool:

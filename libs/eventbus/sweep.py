@@ -1,14 +1,12 @@
 """The sweep: sends outbox rows whose time has come and those that no relay got out."""
 
-import asyncio
 import random
-from contextlib import suppress
 from dataclasses import dataclass
 
 import structlog
 
 from libs.eventbus.relay import Relay
-from libs.kernel import TransientError, now_us
+from libs.kernel import TransientError, now_us, set_within
 from libs.observability.metrics import OUTBOX_OLDEST_SECONDS, OUTBOX_PENDING
 from libs.storage.sql import Database
 from libs.storage.sql.outbox import backlog, claim_due, next_due
@@ -75,9 +73,7 @@ class Sweep:
             due_in_s = None
         if due_in_s is not None:
             nap_s = min(nap_s, max(due_in_s, 0.05))
-        with suppress(TimeoutError):
-            async with asyncio.timeout(nap_s):
-                await self._relay.delayed.wait()
+        await set_within(self._relay.delayed, nap_s)
 
     async def _try_pass(self) -> None:
         try:

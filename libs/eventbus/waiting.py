@@ -4,6 +4,8 @@ import asyncio
 from collections.abc import Coroutine
 from typing import Any
 
+from libs.kernel import end_tasks
+
 
 async def until_any(*coroutines: Coroutine[Any, Any, Any]) -> None:
     """Run them until the first ends, cut off the others, and raise if the first failed."""
@@ -11,8 +13,6 @@ async def until_any(*coroutines: Coroutine[Any, Any, Any]) -> None:
     try:
         done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
     finally:
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
+        await end_tasks(*tasks)
     for task in done:
         task.result()

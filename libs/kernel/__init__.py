@@ -1,4 +1,4 @@
-"""Errors, ids, clock, principal and the end of loops; standard library only."""
+"""Errors, ids, clock, principal and the end of tasks; standard library only."""
 
 from libs.kernel.clock import isoformat, now_us
 from libs.kernel.errors import (
@@ -12,7 +12,7 @@ from libs.kernel.errors import (
 from libs.kernel.ids import chunk_id, made_at_us, new_id, stable_partition
 from libs.kernel.principal import ROLES, Principal
 from libs.kernel.printing import escape_hidden, is_hidden, printable
-from libs.kernel.tasks import end_loops
+from libs.kernel.tasks import end_tasks, set_within
 
 __all__ = [
     "ROLES",
@@ -24,7 +24,7 @@ __all__ = [
     "SluiceError",
     "TransientError",
     "chunk_id",
-    "end_loops",
+    "end_tasks",
     "escape_hidden",
     "is_hidden",
     "isoformat",
@@ -32,5 +32,6 @@ __all__ = [
     "new_id",
     "now_us",
     "printable",
+    "set_within",
     "stable_partition",
 ]

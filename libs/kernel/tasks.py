@@ -1,4 +1,4 @@
-"""Ending background loops."""
+"""Ending background tasks, and waiting for what may not come."""
 
 import asyncio
 from typing import Any
@@ -6,19 +6,29 @@ from typing import Any
 _AGAIN_S = 0.5
 
 
-async def end_loops(*loops: "asyncio.Future[Any]") -> None:
+async def end_tasks(*tasks: "asyncio.Future[Any]") -> None:
     """Cancel them and wait until each has ended, however it does.
 
-    For loops that go on after errors. One cancellation can get lost on the way: before Python 3.12
-    `asyncio.wait_for` drops it when what it waits for ends in the same moment, as a refused
-    connection does; such a loop would run on for ever. So they are cancelled again until they end,
-    and must have nothing to do in between that a second cancellation may not interrupt.
+    One cancellation can get lost on the way: before Python 3.12 `asyncio.wait_for` drops it when
+    what it waits for ends in the same moment, as a refused connection does, and libraries use it; a
+    loop would run on for ever. So tasks are cancelled again until they end, and must have nothing
+    to do in between that a second cancellation may not interrupt.
     """
-    left = set(loops)
+    left = set(tasks)
     while left:
-        for loop in left:
-            loop.cancel()
+        for task in left:
+            task.cancel()
         _, left = await asyncio.wait(left, timeout=_AGAIN_S)
-    for loop in loops:
-        if not loop.cancelled():
-            loop.exception()  # was looked at: no complaint that nobody did
+    for task in tasks:
+        if not task.cancelled():
+            task.exception()  # was looked at: no complaint that nobody did
+
+
+async def set_within(event: asyncio.Event, timeout_s: float) -> bool:
+    """Wait for the event; False: it was not set in time."""
+    try:
+        async with asyncio.timeout(timeout_s):
+            await event.wait()
+    except TimeoutError:
+        return False
+    return True

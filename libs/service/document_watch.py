@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 import structlog
 
 from libs.contracts import DocumentControl
-from libs.kernel import TransientError
+from libs.kernel import TransientError, end_tasks
 
 log = structlog.get_logger(__name__)
 
@@ -47,9 +47,7 @@ class DocumentWatch:
                         return None
             return task.result()
         finally:
-            task.cancel()
-            with contextlib.suppress(asyncio.CancelledError, Exception):
-                await task
+            await end_tasks(task)
 
     async def _ended(self, task: asyncio.Task[Any], woken: asyncio.Event) -> bool:
         """Wait for the next look at SQL; True: the work has ended before."""

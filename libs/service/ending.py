@@ -1,10 +1,10 @@
 """How HTTP requests end when their process is to: none gets an error that it did not have."""
 
 import asyncio
-from contextlib import suppress
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from libs.kernel import end_tasks
 from libs.web.problems import RETRY_AFTER_S, problem
 
 _STOPPING = "This process is being stopped. Send the request again: another one answers it."
@@ -30,11 +30,9 @@ class EndingMiddleware:
         ending = asyncio.ensure_future(self._end(work, answer))
         try:
             await asyncio.wait({work, ending}, return_when=asyncio.FIRST_COMPLETED)
-            await (ending if ending.done() else work)
+            await (ending if self._stop.is_set() else work)
         finally:
-            for task in (ending, work):
-                task.cancel()
-            await asyncio.gather(ending, work, return_exceptions=True)
+            await end_tasks(ending, work)
 
     async def _end(self, work: "asyncio.Future[None]", answer: "_Answer") -> None:
         await self._stop.wait()
@@ -43,9 +41,7 @@ class EndingMiddleware:
         if work.done():
             await work
             return
-        work.cancel()
-        with suppress(asyncio.CancelledError):
-            await work
+        await end_tasks(work)
         await answer.end()
 
 

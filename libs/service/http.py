@@ -11,7 +11,7 @@ from typing import Any
 import structlog
 import uvicorn
 
-from libs.kernel import PermanentError
+from libs.kernel import PermanentError, end_tasks
 from libs.service.connections import Bounds, bounded
 from libs.service.ending import EndingMiddleware
 from libs.service.stopping import stopping
@@ -44,10 +44,7 @@ class _Server(uvicorn.Server):
         for connection in tuple(self.server_state.connections):
             if connection.transport is not None:
                 connection.transport.abort()
-        requests = tuple(self.server_state.tasks)
-        for request in requests:
-            request.cancel()
-        await asyncio.gather(*requests, return_exceptions=True)
+        await end_tasks(*self.server_state.tasks)
 
     async def serve(self, sockets: list[socket.socket] | None = None) -> None:
         try:

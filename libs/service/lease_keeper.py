@@ -6,7 +6,7 @@ from contextlib import asynccontextmanager
 
 import structlog
 
-from libs.kernel import SluiceError, end_loops, new_id
+from libs.kernel import SluiceError, end_tasks, new_id
 from libs.storage.sql import Database
 from libs.storage.sql.leases import acquire, release, renew
 
@@ -41,7 +41,7 @@ class LeaseKeeper:
         try:
             yield True
         finally:
-            await end_loops(keeping)
+            await end_tasks(keeping)
             await asyncio.shield(self._release(name, holder))
 
     async def _acquire(self, name: str, holder: str) -> bool:

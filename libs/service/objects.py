@@ -5,7 +5,7 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING
 
-from libs.kernel import PermanentError, end_loops
+from libs.kernel import PermanentError, end_tasks
 from libs.service.settings import PlatformSettings
 from libs.service.watching import watch
 from libs.storage.objects import DiskObjectStore
@@ -41,7 +41,7 @@ async def open_objects(
         yield store
     finally:
         if watching is not None:
-            await end_loops(watching)
+            await end_tasks(watching)
         await store.close()
 
 

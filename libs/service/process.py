@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Sequence
-from contextlib import asynccontextmanager, suppress
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import TypeVar
 
@@ -11,7 +11,7 @@ from libs.eventbus.backlog import KafkaBacklogs
 from libs.eventbus.publisher import KafkaPublisher, Publisher
 from libs.eventbus.reconciler import Reconciler, WorkSource
 from libs.eventbus.registry import SchemaRegistry
-from libs.kernel import PermanentError
+from libs.kernel import PermanentError, end_tasks, set_within
 from libs.observability.exporting import exporting
 from libs.service.health import Health
 from libs.service.housekeeping import Housekeeper, HousekeepingPolicy
@@ -148,14 +148,11 @@ async def open_platform(settings: PlatformSettings, service: str) -> AsyncIterat
                 background = [tasks.create_task(upkeep.run())]
                 background.append(tasks.create_task(platform.serve_health()))
                 try:
-                    with suppress(TimeoutError):
-                        async with asyncio.timeout(SQL_PATIENCE_S):
-                            await upkeep.sql_there.wait()
+                    await set_within(upkeep.sql_there, SQL_PATIENCE_S)
                     yield platform
                     await upkeep.drain()
                 finally:
-                    for task in background:
-                        task.cancel()
+                    await end_tasks(*background)
     except ExceptionGroup as group:
         if len(group.exceptions) == 1:
             raise group.exceptions[0] from None

@@ -2,11 +2,10 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable
-from contextlib import suppress
 
 import structlog
 
-from libs.kernel import TransientError
+from libs.kernel import TransientError, set_within
 
 log = structlog.get_logger(__name__)
 
@@ -15,10 +14,7 @@ async def regularly(
     work: Callable[[], Awaitable[object]], what: str, *, interval_s: float, stop: asyncio.Event
 ) -> None:
     """Do `work` after every interval until `stop` is set; what is away now is tried next time."""
-    while not stop.is_set():
-        with suppress(TimeoutError):
-            await asyncio.wait_for(stop.wait(), interval_s)
-            return
+    while not await set_within(stop, interval_s):
         try:
             await work()
         except TransientError as exc:

@@ -9,7 +9,7 @@ import structlog
 
 from libs.contracts import OutgoingRecord, to_record
 from libs.eventbus.publisher import Publisher
-from libs.kernel import ConflictError, TransientError, end_loops
+from libs.kernel import ConflictError, TransientError, end_tasks
 from libs.storage.sql import Database, UnitOfWork
 from libs.storage.sql.turn_events import TurnEvent, append_events, last_seq, reply_of
 from libs.storage.sql.turns import Outcome, finish
@@ -43,7 +43,7 @@ class ReplyFanOut:
         except TimeoutError:
             log.info("replies_not_fanned_out", waiting=self._waiting.qsize())
         if self._task is not None:
-            await end_loops(self._task)
+            await end_tasks(self._task)
 
     def offer(self, records: Sequence[OutgoingRecord]) -> None:
         for record in records:

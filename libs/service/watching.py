@@ -2,11 +2,10 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable
-from contextlib import suppress
 
 import structlog
 
-from libs.kernel import TransientError
+from libs.kernel import TransientError, set_within
 
 log = structlog.get_logger(__name__)
 
@@ -38,5 +37,4 @@ async def watch(
         else:
             report(None)
             complaint = ""
-        with suppress(TimeoutError):
-            await asyncio.wait_for(stop.wait(), RETRY_S if complaint else PROBE_S)
+        await set_within(stop, RETRY_S if complaint else PROBE_S)

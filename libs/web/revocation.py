@@ -5,7 +5,7 @@ from collections.abc import AsyncGenerator
 from contextlib import suppress
 from typing import TypeVar
 
-from libs.kernel import Principal, TransientError, end_loops
+from libs.kernel import Principal, TransientError, end_tasks
 from libs.storage.sql import Database, api_keys
 
 CHECK_S = 5.0
@@ -37,9 +37,8 @@ async def while_valid(
             yield item
     finally:
         if coming is not None:
-            coming.cancel()
-            await asyncio.gather(coming, return_exceptions=True)
-        await end_loops(revoked)
+            await end_tasks(coming)
+        await end_tasks(revoked)
         await items.aclose()
 
 

@@ -1,12 +1,11 @@
 """The executor: planned turns get their answers."""
 
 import asyncio
-from contextlib import suppress
 
 import structlog
 
 from libs.contracts import TurnControl
-from libs.kernel import TransientError
+from libs.kernel import TransientError, set_within
 from libs.models.call_log import SqlCallLog
 from libs.models.chat import open_chat_model
 from libs.retrieval import Retriever
@@ -66,8 +65,7 @@ async def _searchable(platform: Platform, retriever: Retriever) -> bool:
             await retriever.search(PROBE_TENANT, "probe", limit=1)
         except TransientError as exc:
             log.info("search_awaited", reason=str(exc))
-            with suppress(TimeoutError):
-                await asyncio.wait_for(platform.stopping.wait(), RETRY_S)
+            await set_within(platform.stopping, RETRY_S)
         else:
             report(None)
             return True

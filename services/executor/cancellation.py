@@ -2,13 +2,13 @@
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable
-from contextlib import asynccontextmanager, suppress
+from contextlib import asynccontextmanager
 from typing import TypeVar
 
 import structlog
 
 from libs.contracts import TurnControl
-from libs.kernel import NotFoundError, TransientError, end_loops
+from libs.kernel import NotFoundError, TransientError, end_tasks
 from libs.storage.sql import Database
 from libs.storage.sql.turns import should_stop
 
@@ -48,11 +48,7 @@ class StopSignal:
             self.check()
             return task.result()
         finally:
-            stopped.cancel()
-            if not task.done():
-                task.cancel()
-                with suppress(asyncio.CancelledError):
-                    await task
+            await end_tasks(stopped, task)
 
 
 class RunningTurns:
@@ -78,7 +74,7 @@ class RunningTurns:
             yield signal
         finally:
             self._signals.pop((tenant, turn_id), None)
-            await end_loops(poll)  # its SQL connection must not outlive the turn
+            await end_tasks(poll)  # its SQL connection must not outlive the turn
 
     async def _poll(self, tenant: str, turn_id: str, signal: StopSignal) -> None:
         while True:

@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator
 from typing import TypeVar
 
+from libs.kernel import end_tasks
 from services.executor.cancellation import StopSignal
 
 T = TypeVar("T")
@@ -45,9 +46,7 @@ async def grouped(
         if error is not None and not isinstance(error, StopAsyncIteration | _End):
             raise error
     finally:
-        for task in (stopped, pending):
-            task.cancel()
-        await asyncio.gather(stopped, pending, return_exceptions=True)
+        await end_tasks(stopped, pending)
 
 
 class _End(Exception):  # noqa: N818 - a task cannot end with StopAsyncIteration

@@ -7,7 +7,7 @@ import httpx
 from libs.contracts import TurnReply, to_record
 from libs.contracts.topics import topic_of
 from libs.eventbus.backlog import KafkaBacklogs
-from libs.kernel import TransientError, stable_partition
+from libs.kernel import TransientError, end_tasks, stable_partition
 from libs.service.process import open_platform, serve_http
 from libs.service.process import run as run_process
 from libs.service.regularly import regularly
@@ -98,8 +98,7 @@ async def main(settings: GatewaySettings) -> None:
                 stop=platform.stopping,
                 send_timeout_s=settings.send_timeout_s,
             )
-            for task in background:
-                task.cancel()
+            await end_tasks(*background)
 
 
 async def _reach_vectors(db: Database, search: SearchStack) -> None:

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 import structlog
 
 from libs.contracts import TurnReply
-from libs.kernel import TransientError
+from libs.kernel import TransientError, end_tasks
 from libs.observability.metrics import OPEN_STREAMS, STREAM_GAPS
 from libs.storage.sql import Database, turns
 from libs.storage.sql.turns import TurnEvent
@@ -143,8 +143,7 @@ class Replies:
                             return
         finally:
             if waiter.reading is not None:
-                waiter.reading.cancel()
-                await asyncio.wait({waiter.reading})
+                await end_tasks(waiter.reading)
 
     async def poll(self) -> None:
         """Check every quiet stream against SQL and wake those that missed something."""

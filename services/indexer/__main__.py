@@ -1,13 +1,12 @@
 """The indexer: chunk sets into the vector and keyword indexes, deletions out of every store."""
 
 import asyncio
-from contextlib import suppress
 
 import structlog
 
 from libs.contracts import DocumentControl
 from libs.eventbus import FlowPolicy, Policies
-from libs.kernel import TransientError, now_us
+from libs.kernel import TransientError, now_us, set_within
 from libs.models.call_log import SqlCallLog
 from libs.models.chat import open_chat_model
 from libs.service.objects import open_objects
@@ -111,8 +110,7 @@ async def _prepared(platform: Platform, search: SearchStack) -> ActiveIndex | No
         except TransientError as exc:
             report(exc.missing or "search index")
             log.warning("search_index_awaited", reason=str(exc))
-            with suppress(TimeoutError):
-                await asyncio.wait_for(platform.stopping.wait(), RETRY_S)
+            await set_within(platform.stopping, RETRY_S)
         else:
             report(None)
             return active

@@ -13,7 +13,7 @@ import structlog
 from sqlalchemy import RowMapping
 
 from libs.documents.analysis import VERSION as ANALYSER
-from libs.kernel import TransientError, now_us
+from libs.kernel import TransientError, end_tasks, now_us
 from libs.storage.sql import active_index, index_builds
 from libs.storage.sql.active_index import ActiveIndex, Building
 from libs.storage.sql.index_builds import State
@@ -65,9 +65,7 @@ class Rebuilder:
             if work.done():
                 work.result()
         finally:
-            for task in (work, ended):
-                task.cancel()
-            await asyncio.gather(work, ended, return_exceptions=True)
+            await end_tasks(work, ended)
 
     async def step(self) -> bool:
         """Bring the open build as far as it goes now; True: there is more to do at once.

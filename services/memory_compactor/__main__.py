@@ -2,7 +2,7 @@
 
 import asyncio
 
-from libs.kernel import TransientError
+from libs.kernel import TransientError, end_tasks
 from libs.service.process import Platform, open_platform
 from libs.service.process import run as run_process
 from services.memory_compactor.agents import FaustPolicy, build_app
@@ -35,8 +35,7 @@ async def _until_stopped(app: object, platform: Platform) -> None:
     crashed = asyncio.create_task(app.wait_until_stopped())  # type: ignore[attr-defined]
     asked = asyncio.create_task(platform.stopping.wait())
     await asyncio.wait({crashed, asked}, return_when=asyncio.FIRST_COMPLETED)
-    for task in (crashed, asked):
-        task.cancel()
+    await end_tasks(crashed, asked)
     if not platform.stopping.is_set():
         raise TransientError("Faust stopped by itself")
 

@@ -2,12 +2,11 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable
-from contextlib import suppress
 from dataclasses import dataclass, field
 
 import structlog
 
-from libs.kernel import TransientError
+from libs.kernel import TransientError, end_tasks, set_within
 
 log = structlog.get_logger(__name__)
 
@@ -59,8 +58,7 @@ class Flusher:
         """Flush what is buffered now."""
         for name, buffer in self._buffers.items():
             if buffer.task is not None:
-                buffer.task.cancel()
-                await asyncio.gather(buffer.task, return_exceptions=True)
+                await end_tasks(buffer.task)
             if buffer.rows:
                 await self._try_flush(name)
 
@@ -69,8 +67,7 @@ class Flusher:
         while buffer.rows:
             wait_s = buffer.written_at + self._policy.idle_s - loop.time()
             if wait_s > 0 and not buffer.full.is_set():
-                with suppress(TimeoutError):
-                    await asyncio.wait_for(buffer.full.wait(), wait_s)
+                await set_within(buffer.full, wait_s)
                 continue
             buffer.full.clear()
             buffer.rows = 0

@@ -2,10 +2,10 @@
 
 import asyncio
 from collections.abc import Callable
-from contextlib import suppress
 
 import structlog
 
+from libs.kernel import set_within
 from libs.storage.room import Room
 
 log = structlog.get_logger(__name__)
@@ -29,5 +29,4 @@ async def watch(
             log.warning("uploads_refused", reason=str(lack)) if lack else log.info("uploads_taken")
         reported = problem
         report(problem)
-        with suppress(TimeoutError):
-            await asyncio.wait_for(stop.wait(), interval_s)
+        await set_within(stop, interval_s)

@@ -9,10 +9,12 @@ from pathlib import Path
 import pytest
 from aiokafka import TopicPartition
 
+from libs.contracts import OutgoingRecord, Position
 from libs.eventbus import KafkaConnection, apply_topics
-from libs.eventbus.backlog import KafkaBacklogs
+from libs.eventbus.closing import close_client
 from libs.eventbus.preparation import prepare_broker
-from libs.kernel import PermanentError
+from libs.eventbus.publisher import KafkaPublisher
+from libs.kernel import PermanentError, TransientError
 from libs.service.settings import PlatformSettings
 from tests.integration.one_step import Pipeline, pipeline
 from tests.servers.brokers import specs_of
@@ -50,9 +52,13 @@ async def all_done(work: Pipeline, count: int) -> None:
 
 
 async def records_on(kafka: KafkaConnection) -> int:
-    places = [(TOPIC, partition) for partition in range(6)]
-    found = await KafkaBacklogs(kafka, timeout_s=30).of_groups({"nobody": places})
-    return sum(backlog.end for backlog in found["nobody"].values())
+    consumer = kafka.consumer()
+    try:
+        await consumer.start()
+        ends = await consumer.end_offsets([TopicPartition(TOPIC, number) for number in range(6)])
+        return int(sum(ends.values()))
+    finally:
+        await close_client(consumer, timeout_s=5)
 
 
 async def test_after_a_kill_the_log_is_the_same_and_nothing_is_sent_again(tmp_path: Path) -> None:
@@ -89,6 +95,43 @@ async def test_a_frozen_broker_is_named_and_work_goes_on_when_it_thaws(tmp_path:
             server.thaw()
             await all_done(work, 30)
             await until(lambda: work.platform.health.ready, within_s=PATIENCE_S)
+
+
+async def test_what_is_sent_again_while_the_broker_is_away_stands_in_the_log_once(
+    tmp_path: Path,
+) -> None:
+    with running(Kafka(tmp_path / "kafka")) as server:
+        kafka = settings_for(tmp_path, server.bootstrap).kafka
+        await apply_topics(kafka, specs_of(TOPIC))
+        records = [OutgoingRecord(TOPIC, f"d{number}", b"value") for number in range(20)]
+        async with KafkaPublisher(kafka, timeout_s=2) as publisher:
+            await publisher.send(OutgoingRecord(TOPIC, "first", b"value"))
+            server.freeze()
+            for _ in range(3):
+                outcomes = await publisher.send_many(records)
+                assert all(isinstance(outcome, TransientError) for outcome in outcomes)
+            server.thaw()
+            await until_sent(kafka, 21)
+            outcomes = await publisher.send_many(records)
+            assert len({outcome for outcome in outcomes if isinstance(outcome, Position)}) == 20
+            await publisher.send_many(records)  # now they are other records of the same content
+        assert await records_on(kafka) == 41
+
+
+async def test_a_producer_whose_numbering_the_broker_refuses_is_replaced(tmp_path: Path) -> None:
+    with running(Kafka(tmp_path / "kafka")) as server:
+        kafka = settings_for(tmp_path, server.bootstrap).kafka
+        await apply_topics(kafka, specs_of(TOPIC))
+        record = OutgoingRecord(TOPIC, "k", b"value", partition=0)
+        async with KafkaPublisher(kafka) as publisher:
+            await publisher.send(record)
+            # As if the broker had lost records that the producer has numbered.
+            assert publisher._producer is not None
+            numbers = publisher._producer._txn_manager
+            numbers.increment_sequence_number(TopicPartition(TOPIC, 0), 7)
+            with pytest.raises(TransientError, match="OutOfOrder"):
+                await publisher.send(record)
+            assert (await publisher.send(record)).offset == 1
 
 
 async def test_cut_connections_lose_nothing_and_write_nothing_twice(tmp_path: Path) -> None:

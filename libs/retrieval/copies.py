@@ -33,7 +33,8 @@ class _Print:
         if not share <= len(self.plain) / max(1, len(other.plain)) <= 1 / share:
             return False
         common = len(self.shingles & other.shingles)
-        return common >= share * len(self.shingles | other.shingles)
+        either = len(self.shingles) + len(other.shingles) - common
+        return common >= share * either
 
 
 def below_others(

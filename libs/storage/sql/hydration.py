@@ -2,9 +2,19 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
-from sqlalchemy import ColumnElement, FromClause, RowMapping, select, tuple_
+from sqlalchemy import (
+    ColumnElement,
+    FromClause,
+    Row,
+    RowMapping,
+    Select,
+    bindparam,
+    select,
+    tuple_,
+)
 
 from libs.storage.sql.tables import checked, chunks, documents
 from libs.storage.sql.work import UnitOfWork
@@ -48,33 +58,39 @@ async def hydrate(
     """
     if not chunk_ids:
         return {}
+    found = await sql.execute(
+        _visible_ones(parents), {"chunk_ids": list(chunk_ids), "tenant": tenant}
+    )
+    return {row[0]: _visible(row) for row in found}
+
+
+@cache  # a search waits for this one: building it takes as long as it runs
+def _visible_ones(parents: bool) -> Select[Any]:
     parent = chunks.alias("parent")
-    of_parent = [parent.c.id.label("parent_id"), *_named("parent", parent)] if parents else []
     found = documents.join(chunks, documents.c.id == chunks.c.document_id)
     if parents:
         found = found.outerjoin(parent, parent.c.id == chunks.c.parent_id)
-    rows = await sql.rows(
+    asked_by = bindparam("tenant", type_=chunks.c.tenant.type)
+    return (
         select(
-            chunks.c.id,
+            *_stored_columns(chunks),
+            documents.c.id,
+            documents.c.name,
+            documents.c.domain,
             chunks.c.generation,
             chunks.c.ordinal,
-            *_named("child", chunks),
-            *of_parent,
-            documents.c.id.label("document_id"),
-            documents.c.name.label("document_name"),
-            documents.c.domain,
             chunks.c.lead,
+            *(_stored_columns(parent) if parents else ()),
         )
         .select_from(found)
         .where(
-            chunks.c.id.in_(chunk_ids),
-            chunks.c.tenant == tenant,
-            checked(documents.c.tenant) == tenant,
+            chunks.c.id.in_(bindparam("chunk_ids", expanding=True)),
+            chunks.c.tenant == asked_by,
+            checked(documents.c.tenant) == asked_by,
             documents.c.state != DELETED,
             documents.c.active_generation == chunks.c.generation,
         )
     )
-    return {row["id"]: _visible(row, row["parent_id"] if parents else None) for row in rows}
 
 
 async def why_hidden(sql: UnitOfWork, tenant: str, chunk_ids: Sequence[str]) -> dict[str, str]:
@@ -111,14 +127,7 @@ async def around(
     stored = {(row["document_id"], row["generation"], row["ordinal"]): row for row in rows}
     return {
         c.child.chunk_id: {
-            d: StoredText(
-                row["id"],
-                row["text"],
-                row["start"],
-                row["end"],
-                row["page"],
-                tuple(row["heading_path"]),
-            )
+            d: _stored(*(row[field] for field in _FIELDS))
             for d in _steps(reach)
             if (row := stored.get((c.document_id, c.generation, c.ordinal + d))) is not None
         }
@@ -130,34 +139,22 @@ def _steps(reach: int) -> list[int]:
     return [*range(-reach, 0), *range(1, reach + 1)]
 
 
-_FIELDS = ("text", "start", "end", "page", "heading_path")
+_FIELDS = ("id", "text", "start", "end", "page", "heading_path")  # in the order of `StoredText`
 
 
-def _named(prefix: str, table: FromClause) -> list[ColumnElement[Any]]:
-    return [table.c[field].label(f"{prefix}_{field}") for field in _FIELDS]
+def _stored_columns(table: FromClause) -> list[ColumnElement[Any]]:
+    return [table.c[field] for field in _FIELDS]
 
 
-def _visible(row: RowMapping, parent_id: str | None) -> VisibleChunk:
-    child = _stored(row, "child", row["id"])
-    parent = child if parent_id is None else _stored(row, "parent", parent_id)
-    return VisibleChunk(
-        child,
-        parent,
-        row["document_id"],
-        row["document_name"],
-        row["domain"],
-        row["generation"],
-        row["ordinal"],
-        row["lead"],
-    )
+def _visible(row: Row[Any]) -> VisibleChunk:
+    child: Any = row[:6]
+    told: Any = row[6:12]
+    parent: Any = row[12:]
+    stored = _stored(*child)
+    return VisibleChunk(stored, _stored(*parent) if parent and parent[0] else stored, *told)
 
 
-def _stored(row: RowMapping, prefix: str, chunk_id: str) -> StoredText:
-    return StoredText(
-        chunk_id,
-        row[f"{prefix}_text"],
-        row[f"{prefix}_start"],
-        row[f"{prefix}_end"],
-        row[f"{prefix}_page"],
-        tuple(row[f"{prefix}_heading_path"]),
-    )
+def _stored(
+    chunk_id: str, text: str, start: int, end: int, page: int | None, headings: Sequence[str]
+) -> StoredText:
+    return StoredText(chunk_id, text, start, end, page, tuple(headings))

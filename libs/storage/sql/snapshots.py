@@ -13,6 +13,8 @@ from typing import Any
 
 from sqlalchemy import URL, Connection, Engine, Executable, Result, create_engine, event
 
+from libs.kernel import TransientError
+
 _THREADS = 8
 
 
@@ -47,8 +49,11 @@ class Snapshot:
         self._running: Future[Result[Any]] | None = None
 
     async def execute(self, statement: Executable, *args: Any) -> Result[Any]:
-        """All rows are there when this returns."""
-        self._running = self._threads.submit(self._execute, statement, *args)
+        """All rows are there when this returns. Raises: TransientError: the file was closed."""
+        try:
+            self._running = self._threads.submit(self._execute, statement, *args)
+        except RuntimeError as exc:  # the threads take no more: the process is about to end
+            raise TransientError("the database was closed") from exc
         return await asyncio.wrap_future(self._running)
 
     def close(self) -> None:

@@ -88,3 +88,15 @@ async def test_closing_ends_the_threads(file: Path) -> None:
     await db.close()
 
     await until(lambda: not readers() - before)
+
+
+async def test_whoever_reads_on_after_the_end_is_told_that_the_database_was_closed(
+    file: Path,
+) -> None:
+    db = opened(file)
+    async with db.reading() as sql:
+        await sql.rows(select(workers))
+    await db.close()
+    with pytest.raises(TransientError, match="was closed"):
+        async with db.reading() as sql:
+            await sql.rows(select(workers))

@@ -4,7 +4,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 
 from libs.eventbus.backlog import Backlog
-from libs.eventbus.offsets import Place
+from libs.eventbus.message import Place
 from libs.kernel import TransientError
 
 

@@ -5,7 +5,7 @@ from collections.abc import Collection, Mapping, Sequence
 
 from libs.contracts import OutgoingRecord, Position
 from libs.eventbus.backlog import Backlog
-from libs.eventbus.offsets import Place
+from libs.eventbus.message import Place
 from libs.eventbus.reconciler import Unfinished
 from libs.kernel import TransientError, stable_partition
 from libs.storage.sql import UnitOfWork

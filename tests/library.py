@@ -106,7 +106,7 @@ class Library:
     ) -> Sequence[Chunk]:
         parents, children = cut(text, document_id, generation)
         async with self.db.work() as sql:
-            await chunks.replace(sql, tenant, document_id, generation, parents, children)
+            await chunks.add(sql, tenant, document_id, generation, [*parents, *children])
         return children
 
     async def index(

@@ -19,7 +19,7 @@ from libs.contracts.events import (
 )
 from libs.contracts.plan import ConversationExecutionPlan, ExecutionMode
 from libs.contracts.record import OutgoingRecord, Position, to_record
-from libs.contracts.topics import Topic, load_topics, topic_of
+from libs.contracts.topics import load_topics, topic_of
 from libs.contracts.topology import (
     EPOCH_TOPIC,
     TopicSpec,
@@ -44,7 +44,6 @@ __all__ = [
     "MemoryCompacted",
     "OutgoingRecord",
     "Position",
-    "Topic",
     "TopicSpec",
     "TurnCompleted",
     "TurnControl",

@@ -27,9 +27,11 @@ class Sources:
     services: frozenset[str]
 
 
-def known_services(directory: Path = SERVICES_DIR) -> frozenset[str]:
+def known_services() -> frozenset[str]:
     """The services' names: every folder below `services` that is a Python package."""
-    return frozenset(path.parent.name for path in directory.glob("**/__init__.py")) - {"services"}
+    return frozenset(path.parent.name for path in SERVICES_DIR.glob("**/__init__.py")) - {
+        "services"
+    }
 
 
 def generated_files_are_up_to_date(sources: Sources) -> Iterable[str]:

@@ -67,10 +67,6 @@ class Codec:
         self._encoders.clear()
         self._decoders.clear()
 
-    def schema_name(self, event: Event) -> str:
-        """What a header calls the schema that `encode` writes the event with."""
-        return self._store.newest(self._store.topic_of(type(event).__name__)).name
-
     def encode(self, event: Event) -> bytes:
         """An event as framed Avro, in the newest version of its schema.
 

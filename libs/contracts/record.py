@@ -2,8 +2,9 @@
 
 from dataclasses import dataclass, field
 
-from libs.contracts.codec import default_codec, encode
+from libs.contracts.codec import encode
 from libs.contracts.events import Event
+from libs.contracts.store import schema_store
 from libs.contracts.topics import topic_of
 from libs.kernel import isoformat, new_id, now_us
 from libs.observability import tracing
@@ -45,7 +46,7 @@ def to_record(event: Event, *, lane: str = "", partition: int | None = None) -> 
         "ce_id": new_id(),
         "ce_type": topic.name,
         "ce_source": service_name(),
-        SCHEMA: default_codec().schema_name(event),
+        SCHEMA: schema_store().newest(topic.name).name,
         "ce_time": isoformat(now_us()),
         TENANT: event.tenant,
         "traceparent": tracing.to_header(tracing.current() or tracing.new()),

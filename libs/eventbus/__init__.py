@@ -11,7 +11,7 @@ from libs.eventbus.policies import (
     Policies,
     RetryPolicy,
 )
-from libs.eventbus.subscriptions import Failure, Subscription, Subscriptions
+from libs.eventbus.subscriptions import Failure, Subscriptions
 
 __all__ = [
     "CommitPolicy",
@@ -23,7 +23,6 @@ __all__ = [
     "Listener",
     "Policies",
     "RetryPolicy",
-    "Subscription",
     "Subscriptions",
     "apply_topics",
 ]

@@ -10,7 +10,8 @@ from aiokafka.errors import KafkaError
 
 from libs.eventbus.closing import close_client
 from libs.eventbus.connection import KafkaConnection
-from libs.eventbus.offsets import KafkaOffsets, Place
+from libs.eventbus.message import Place
+from libs.eventbus.offsets import KafkaOffsets
 from libs.kernel import TransientError
 
 FETCH_WAIT_MS = 50

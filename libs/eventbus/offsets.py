@@ -2,36 +2,27 @@
 
 import asyncio
 from collections.abc import Collection
-from typing import Protocol
 
 from aiokafka import TopicPartition
 from aiokafka.errors import KafkaError
 
 from libs.eventbus.connection import KafkaConnection
+from libs.eventbus.message import Place
 from libs.kernel import TransientError
-
-Place = tuple[str, int]  # topic, partition
-
-
-class CommittedOffsets(Protocol):
-    """What groups have committed."""
-
-    async def of_group(self, group_id: str, places: Collection[Place]) -> dict[Place, int]:
-        """For each place the next offset the group will read; 0 where it has not committed.
-
-        Raises: TransientError when the broker cannot say.
-        """
-        ...
 
 
 class KafkaOffsets:
-    """`CommittedOffsets` asked of the broker, each time over a connection of its own."""
+    """What groups have committed, asked of the broker over a connection of its own each time."""
 
     def __init__(self, kafka: KafkaConnection, *, timeout_s: float = 10.0) -> None:
         self._kafka = kafka
         self._timeout_s = timeout_s
 
     async def of_group(self, group_id: str, places: Collection[Place]) -> dict[Place, int]:
+        """For each place the next offset the group will read; 0 where it has not committed.
+
+        Raises: TransientError when the broker cannot say.
+        """
         admin = self._kafka.admin()
         wanted = [TopicPartition(topic, partition) for topic, partition in places]
         try:

@@ -22,7 +22,7 @@ from sqlalchemy import RowMapping
 
 from libs.contracts import Event, retry_topic, topic_of
 from libs.eventbus.backlog import Backlog, Backlogs
-from libs.eventbus.offsets import Place
+from libs.eventbus.message import Place
 from libs.kernel import TransientError, new_id
 from libs.observability.metrics import RECONCILED
 from libs.storage.sql import Database, UnitOfWork

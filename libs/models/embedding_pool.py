@@ -27,7 +27,6 @@ class EmbeddingPool:
     """
 
     def __init__(self, size: int, dimension: int) -> None:
-        self._size = size
         self._dimension = dimension
         self._idle: asyncio.Queue[Process | None] = asyncio.Queue()  # None: a place to be filled
         for _ in range(size):

@@ -5,7 +5,6 @@ Metrics are used as `metrics.EVENTBUS_MESSAGES`, traces as `tracing.span(...)`.
 
 from libs.observability import metrics, tracing
 from libs.observability.logging import (
-    MessageContext,
     configure_logging,
     message_context,
     redacted,
@@ -13,7 +12,6 @@ from libs.observability.logging import (
 from libs.observability.service import service_name, set_service_name
 
 __all__ = [
-    "MessageContext",
     "configure_logging",
     "message_context",
     "metrics",

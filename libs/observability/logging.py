@@ -5,7 +5,6 @@ import re
 import sys
 from collections.abc import Mapping
 from contextvars import ContextVar
-from dataclasses import dataclass
 from typing import Any, Protocol, TextIO
 
 import orjson
@@ -39,19 +38,8 @@ _NOISY = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class MessageContext:
-    """The message a handler works on, as every line it logs names it."""
-
-    group: str
-    topic: str
-    partition: int
-    offset: int
-    event_id: str
-
-
 class MessageView(Protocol):
-    """The same fields, worked out only when a line is logged; what runtimes put in."""
+    """The message a handler works on, as every line it logs names it; asked when one is logged."""
 
     @property
     def group(self) -> str: ...

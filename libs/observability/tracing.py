@@ -103,13 +103,11 @@ def to_header(context: TraceContext) -> str:
     return f"00-{context.trace_id}-{context.span_id}-{'01' if context.sampled else '00'}"
 
 
-def enter(context: TraceContext | None) -> None:
-    """Make `context` the current one for the rest of this task: the cheapest way, for runtimes."""
-    _current.set(context)
-
-
 def enter_header(traceparent: bytes | None) -> bool:
-    """`enter` for a header as it came; True if a span of it is to be recorded."""
+    """Make a header as it came the current context for the rest of this task.
+
+    The cheapest way, for runtimes. True if a span of it is to be recorded.
+    """
     _current.set(traceparent)
     # The flags are the last of `00-<32 digits>-<16 digits>-<2 digits>`, their lowest bit counts.
     return _state.tracer is not None and traceparent is not None and traceparent[54:55] in _SAMPLED

@@ -4,8 +4,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 from libs.chunking.cutting import Helpers
-from libs.models.call_log import SqlCallLog
-from libs.models.chat import open_chat_model
+from libs.service.chat import open_chat
 from libs.service.embedding import open_embedding
 from libs.service.settings import PlatformSettings
 from libs.storage.sql import Database
@@ -16,8 +15,6 @@ async def open_helpers(settings: PlatformSettings, db: Database) -> AsyncIterato
     """Opens at once: the embedding process starts with the first plan that says `semantic`."""
     async with (
         open_embedding(settings, workers=1) as embedder,
-        open_chat_model(
-            settings.llm_base_url, settings.llm_model, settings.llm_api_key, SqlCallLog(db)
-        ) as model,
+        open_chat(settings, db) as model,
     ):
         yield Helpers(embedder, model)

@@ -18,6 +18,8 @@ from libs.storage.vectors import MilvusVectors
 if TYPE_CHECKING:
     from libs.storage.keywords.elasticsearch import ElasticsearchKeywords
 
+PROBE_TENANT = "sluice-probe"  # has no documents, and no key can belong to it
+
 
 @dataclass(frozen=True, slots=True)
 class SearchStack:

@@ -5,10 +5,10 @@ import unicodedata
 from urllib.parse import quote
 
 from libs.kernel import printable
+from libs.kernel.printing import JOINERS
 
 MAX_NAME_CHARS = 255
 DEFAULT_NAME = "unnamed"
-_JOINERS = "\u200c\u200d"
 _SUFFIX = re.compile(r"\.[0-9A-Za-z]{1,16}\Z")
 
 
@@ -21,7 +21,7 @@ def clean_name(raw: str | None) -> str:
     """
     name = unicodedata.normalize("NFC", raw or "")
     name = re.split(r"[/\\]", printable(name))[-1].strip()
-    if not name.strip(". " + _JOINERS):
+    if not name.strip(". " + JOINERS):
         return DEFAULT_NAME
     if len(name) > MAX_NAME_CHARS:
         suffix = _SUFFIX.search(name)

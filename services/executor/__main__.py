@@ -6,13 +6,12 @@ import structlog
 
 from libs.contracts import TurnControl
 from libs.kernel import TransientError, set_within
-from libs.models.call_log import SqlCallLog
-from libs.models.chat import open_chat_model
 from libs.retrieval import Retriever
+from libs.service.chat import open_chat
 from libs.service.lease_keeper import LeaseKeeper
 from libs.service.process import Platform, open_platform
 from libs.service.process import run as run_process
-from libs.service.search import open_search
+from libs.service.search import PROBE_TENANT, open_search
 from libs.service.turn_journal import ReplyFanOut
 from services.executor.cancellation import RunningTurns
 from services.executor.handlers import Deps, subscriptions
@@ -21,7 +20,6 @@ from services.executor.settings import ExecutorSettings
 
 log = structlog.get_logger(__name__)
 
-PROBE_TENANT = "sluice-probe"  # has no documents
 RETRY_S = 1.0
 
 
@@ -30,12 +28,7 @@ async def main(settings: ExecutorSettings) -> None:
         open_platform(settings, "executor") as platform,
         open_search(settings) as search,
         ReplyFanOut(platform.publisher) as fan_out,
-        open_chat_model(
-            settings.llm_base_url,
-            settings.llm_model,
-            settings.llm_api_key,
-            SqlCallLog(platform.db),
-        ) as model,
+        open_chat(settings, platform.db) as model,
     ):
         retriever = search.retriever(platform.db)
         if not await _searchable(platform, retriever):

@@ -11,7 +11,7 @@ from libs.kernel import TransientError, end_tasks, stable_partition
 from libs.service.process import open_platform, serve_http
 from libs.service.process import run as run_process
 from libs.service.regularly import regularly
-from libs.service.search import SearchStack, open_search
+from libs.service.search import PROBE_TENANT, SearchStack, open_search
 from libs.service.turn_journal import ReplyFanOut
 from libs.storage.sql import Database, active_index
 from services.gateway.app import create_app
@@ -24,8 +24,6 @@ from services.gateway.recovery import UnfinishedTurns
 from services.gateway.replies import Replies
 from services.gateway.settings import GatewaySettings
 from services.gateway.stuck import StuckReader
-
-PROBE_TENANT = "sluice-probe"  # has no documents: that nothing is counted says that it works
 
 
 async def main(settings: GatewaySettings) -> None:

@@ -11,7 +11,7 @@ from sqlalchemy import RowMapping
 from libs.contracts import load_topics, retry_topic
 from libs.contracts.topology import dead_letter_topic, groups_of
 from libs.eventbus.backlog import Backlog, Backlogs
-from libs.eventbus.offsets import Place
+from libs.eventbus.message import Place
 from libs.kernel import TransientError, now_us
 from libs.observability.metrics import GROUP_STALLED, GROUP_WAITING, WORKERS_READY
 from libs.storage.sql import Database, dead_letters, outbox, workers

@@ -4,10 +4,10 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, StringConstraints
 
-_NO_CONTROLS = r"^[^\x00-\x1f\x7f]*$"
+NO_CONTROLS = r"^[^\x00-\x1f\x7f]*$"
 Name = Annotated[
     str,
-    StringConstraints(min_length=1, max_length=64, strip_whitespace=True, pattern=_NO_CONTROLS),
+    StringConstraints(min_length=1, max_length=64, strip_whitespace=True, pattern=NO_CONTROLS),
 ]
 
 

@@ -5,9 +5,9 @@ from typing import Annotated, Literal
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 
 from services.gateway.domain.standing import Reason
+from services.gateway.schemas import NO_CONTROLS
 
-_NO_CONTROLS = r"^[^\x00-\x1f\x7f]*$"
-Label = Annotated[str, StringConstraints(min_length=1, max_length=191, pattern=_NO_CONTROLS)]
+Label = Annotated[str, StringConstraints(min_length=1, max_length=191, pattern=NO_CONTROLS)]
 
 
 class LagOut(BaseModel):

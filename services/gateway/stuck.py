@@ -7,7 +7,7 @@ from typing import Literal
 from sqlalchemy import RowMapping
 
 from libs.eventbus.backlog import Backlog, Backlogs
-from libs.eventbus.offsets import Place
+from libs.eventbus.message import Place
 from libs.eventbus.reconciler import Unfinished
 from libs.kernel import TransientError, now_us
 from libs.service.unfinished import work_of as document_work

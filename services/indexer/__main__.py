@@ -7,8 +7,7 @@ import structlog
 from libs.contracts import DocumentControl
 from libs.eventbus import FlowPolicy, Policies
 from libs.kernel import TransientError, now_us, set_within
-from libs.models.call_log import SqlCallLog
-from libs.models.chat import open_chat_model
+from libs.service.chat import open_chat
 from libs.service.objects import open_objects
 from libs.service.process import Platform, open_platform
 from libs.service.process import run as run_process
@@ -36,12 +35,7 @@ async def main(settings: IndexerSettings) -> None:
     async with (
         open_platform(settings, "indexer") as platform,
         open_search(settings, writes=True, embed_workers=settings.embed_workers or None) as search,
-        open_chat_model(
-            settings.llm_base_url,
-            settings.llm_model,
-            settings.llm_api_key,
-            SqlCallLog(platform.db),
-        ) as chat,
+        open_chat(settings, platform.db) as chat,
         open_objects(settings, platform.health.reporter("objects")) as objects,
     ):
         if await _prepared(platform, search) is None:

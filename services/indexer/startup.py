@@ -6,11 +6,11 @@ from libs.documents.analysis import VERSION as ANALYSER
 from libs.documents.analysis import analyse
 from libs.kernel import TransientError, new_id
 from libs.models.ports import Embedder
+from libs.service.search import PROBE_TENANT
 from libs.storage.ports import IndexRow, KeywordIndex, VectorIndex
 from libs.storage.sql import Database
 from libs.storage.sql.active_index import ActiveIndex, read_or_make
 
-PROBE_TENANT = "sluice-probe"  # no key can belong to it: key tenants come from the database
 # What is stored, and a question that must find it before all others: in both indexes …
 PROBES = {
     "zh": ("差旅费用的报销上限是每天五百元。", "出差报销上限"),

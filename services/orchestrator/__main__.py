@@ -1,8 +1,7 @@
 """The orchestrator: turns get their plans."""
 
-from libs.models.call_log import SqlCallLog
-from libs.models.chat import open_chat_model
 from libs.models.ports import ChatModel
+from libs.service.chat import open_chat
 from libs.service.process import open_platform
 from libs.service.process import run as run_process
 from libs.service.turn_journal import ReplyFanOut
@@ -17,12 +16,7 @@ async def main(settings: OrchestratorSettings) -> None:
     async with (
         open_platform(settings, "orchestrator") as platform,
         ReplyFanOut(platform.publisher) as fan_out,
-        open_chat_model(
-            settings.llm_base_url,
-            settings.llm_model,
-            settings.llm_api_key,
-            SqlCallLog(platform.db),
-        ) as model,
+        open_chat(settings, platform.db) as model,
     ):
         deps = Deps(platform.db, _planner(model, settings), fan_out)
         await platform.consume(subscriptions(deps), group_id="orchestrator")

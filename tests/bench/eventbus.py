@@ -70,7 +70,7 @@ async def fill(bootstrap: str) -> None:
         event = DocumentUploaded(
             "tenant", f"document-{number % KEY_COUNT}", number, "a.pdf", "application/pdf", "k", 9
         )
-        tracing.enter(tracing.new(sampled=True))
+        tracing.enter_header(tracing.to_header(tracing.new(sampled=True)).encode())
         record = to_record(event)
         headers = [(name, value.encode()) for name, value in record.headers.items()]
         await producer.send(record.topic, record.value, key=record.key.encode(), headers=headers)

@@ -92,7 +92,7 @@ async def stocked(folder: Path, questions: list[str], pool: list[str]) -> AsyncI
                 name = parents[0].chunk_id.split(".")[0]
                 await library.record(name, tenant=TENANT)
                 async with db.work() as sql:
-                    await chunks.replace(sql, TENANT, name, 1, parents, children)
+                    await chunks.add(sql, TENANT, name, 1, [*parents, *children])
                 rows = [
                     IndexRow(
                         child.chunk_id,

@@ -13,19 +13,6 @@ BATCH = 500
 COUNTED = ("parents", "chunks")  # in a document's counts
 
 
-async def replace(
-    sql: UnitOfWork,
-    tenant: str,
-    document_id: str,
-    generation: int,
-    parents: Sequence[Chunk],
-    children: Sequence[Chunk],
-) -> None:
-    """Make these the chunks of the generation; what it had before is gone."""
-    await clear(sql, tenant, document_id, generation)
-    await add(sql, tenant, document_id, generation, [*parents, *children])
-
-
 async def clear(sql: UnitOfWork, tenant: str, document_id: str, generation: int) -> int:
     """Drop a generation's chunks; returns how many there were."""
     return await sql.affected(delete(chunks).where(_of(tenant, document_id, generation)))

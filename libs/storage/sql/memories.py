@@ -8,9 +8,8 @@ from libs.contracts import MemoryCompacted
 from libs.contracts.memory import ConversationMemory, Exchange
 from libs.kernel import ConflictError, now_us
 from libs.storage.sql.tables import conversations, memories, turns
+from libs.storage.sql.turns import FINAL_STATES
 from libs.storage.sql.work import UnitOfWork
-
-FINAL_STATES = ("done", "failed", "cancelled")
 
 
 async def load_memory(sql: UnitOfWork, tenant: str, conversation_id: str) -> ConversationMemory:

@@ -112,7 +112,6 @@ async def world(tmp_path: Path) -> AsyncIterator[World]:
         yield World(library, FakeObjectStore())
 
 
-Handle = Callable[[Any], Awaitable[None]]
 Case = Callable[[World], Awaitable[tuple[Any, Subscriptions]]]
 CASES: dict[tuple[str, str], Case] = {}
 

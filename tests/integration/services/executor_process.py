@@ -6,8 +6,7 @@ Run with the product's settings in the environment; ends on SIGTERM.
 import asyncio
 
 from libs.contracts import TurnControl
-from libs.models.call_log import SqlCallLog
-from libs.models.chat import open_chat_model
+from libs.service.chat import open_chat
 from libs.service.lease_keeper import LeaseKeeper
 from libs.service.process import open_platform, run
 from libs.service.turn_journal import ReplyFanOut
@@ -23,9 +22,7 @@ async def main() -> None:
     async with (
         open_platform(settings, "executor") as platform,
         ReplyFanOut(platform.publisher) as fan_out,
-        open_chat_model(
-            settings.llm_base_url, settings.llm_model, None, SqlCallLog(platform.db)
-        ) as model,
+        open_chat(settings, platform.db) as model,
     ):
         running = RunningTurns(platform.db)
         tools = Tools(FakeEvidenceSource(refund_evidence()), model)

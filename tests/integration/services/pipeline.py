@@ -130,7 +130,8 @@ class Pipeline:
         ids = []
         async with self.platforms["ingest"].db.work() as sql:
             for name in names:
-                tracing.enter(trace := tracing.new())
+                trace = tracing.new()
+                tracing.enter_header(tracing.to_header(trace).encode())
                 document_id, text = new_id(), content or f"{name} says that all is well."
                 await self.objects.put(original_key(TENANT, document_id), text.encode())
                 file = StoredFile(

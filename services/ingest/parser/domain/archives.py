@@ -25,7 +25,7 @@ from libs.documents.model import BlockKind, ParsedDocument
 from libs.kernel import PermanentError
 from libs.storage.room import disk_error
 from services.ingest.parser.domain.refusals import refusal
-from services.ingest.parser.domain.sniffing import safe_suffix
+from services.ingest.parser.domain.sniffing import COMPRESSED, safe_suffix
 from services.ingest.parser.domain.unpacking import MAX_RATIO, MAX_UNPACKED_BYTES
 
 MAX_DEPTH = 4
@@ -44,7 +44,6 @@ _MEDIA_TYPES = {
     b"BZ": "application/x-bzip2",
     b"\xfd7": "application/x-xz",
 }
-_COMPRESSED = (b"\x1f\x8b", b"BZh", b"\xfd7zXZ")
 
 # What the standard library raises where a field holds nonsense.
 _INVALID = (ValueError, KeyError, IndexError, OverflowError, RuntimeError, struct.error)
@@ -214,7 +213,7 @@ def _members(path: Path, name: str) -> Iterator[Member]:
     if head.startswith(b"PK"):
         yield from _zip_members(path)
         return
-    if head.startswith(_COMPRESSED) and not _holds_tar(path):
+    if head.startswith(COMPRESSED) and not _holds_tar(path):
         yield Member(PurePath(name).stem, open=lambda: _decompressed(path))
         return
     yield from _tar_members(path)

@@ -17,7 +17,7 @@ _MAIL = re.compile(
     re.IGNORECASE,
 )
 _WEBP = re.compile(rb"RIFF.{4}WEBP", re.DOTALL)
-_UNPACKED = (b"\x1f\x8b", b"BZh", b"\xfd7zXZ")
+COMPRESSED = (b"\x1f\x8b", b"BZh", b"\xfd7zXZ")
 _7Z = b"7z\xbc\xaf\x27\x1c"
 _7Z_AES = b"\x06\xf1\x07\x01"  # the id of its encryption, in the list at the end of the file
 _NOT_UNPACKED = (_7Z, b"Rar!", b"\x28\xb5\x2f\xfd")
@@ -82,7 +82,7 @@ def choose_reader(path: Path, name: str, media_type: str) -> Reader:
     if head.startswith(_NOT_UNPACKED):
         locked = head.startswith(_7Z) and _7Z_AES in _tail(path)
         raise refusal("encrypted" if locked else "unsupported-archive")
-    if head.startswith(_UNPACKED) or head[257:262] == b"ustar":
+    if head.startswith(COMPRESSED) or head[257:262] == b"ustar":
         return Reader.ARCHIVE
     if head.startswith(b"PK\x03\x04"):
         if _is_plain_zip(path):

@@ -45,7 +45,7 @@ def test_of_several_ids_of_a_schema_one_is_written_and_all_are_read() -> None:
 
 def test_the_name_in_the_header_counts_more_than_an_id_that_means_another_schema_now() -> None:
     before, after = numbered_from(1), numbered_from(2)
-    value, name = before.encode(UPLOADED), before.schema_name(UPLOADED)
+    value, name = before.encode(UPLOADED), SchemaStore().newest(TOPIC).name
     with pytest.raises(PermanentError):
         assert after.decode(value) == UPLOADED
     assert after.decode(value, name) == UPLOADED

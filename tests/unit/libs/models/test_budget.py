@@ -1,12 +1,10 @@
-from libs.models.budget import clip, estimate_tokens, prompt_tokens
-from libs.models.ports import Message
+from libs.models.budget import clip, estimate_tokens
 
 
 def test_chinese_weighs_a_token_a_character_and_english_a_quarter() -> None:
     assert estimate_tokens("退款规则") == 4
     assert estimate_tokens("refund rules") == 3
     assert estimate_tokens("") == 0
-    assert prompt_tokens([Message("user", "退款"), Message("system", "abcd")]) == 2 + 1 + 8
 
 
 def test_clip_keeps_short_texts_and_marks_cuts() -> None:

@@ -3,13 +3,13 @@ import json
 import logging
 import re
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from typing import Any
 
 import pytest
 import structlog
 
 from libs.observability import (
-    MessageContext,
     configure_logging,
     message_context,
     service_name,
@@ -17,6 +17,15 @@ from libs.observability import (
     tracing,
 )
 from libs.observability.logging import MAX_TEXT_CHARS, redact
+
+
+@dataclass(frozen=True)
+class Message:
+    group: str
+    topic: str
+    partition: int
+    offset: int
+    event_id: str
 
 
 class Lines(io.StringIO):
@@ -50,7 +59,7 @@ def test_a_line_is_one_json_object_with_the_service(lines: Lines) -> None:
 
 
 def test_a_line_names_the_message_and_the_trace_it_belongs_to(lines: Lines) -> None:
-    token = message_context.set(MessageContext("parser", "documents.uploaded.v1", 3, 17, "e1"))
+    token = message_context.set(Message("parser", "documents.uploaded.v1", 3, 17, "e1"))
     try:
         with tracing.span("parse") as context:
             log().info("document_parsed")

@@ -265,7 +265,8 @@ async def test_a_chunk_set_with_a_hole_never_becomes_searchable(world: World) ->
     async with world.library.db.work() as sql:
         parents = await chunks.parents(sql, "t", "d", 1)
         children = await chunks.children(sql, "t", "d", 1)
-        await chunks.replace(sql, "t", "d", 1, parents, children[1:])
+        await chunks.clear(sql, "t", "d", 1)
+        await chunks.add(sql, "t", "d", 1, [*parents, *children[1:]])
     await world.bus.deliver(event)
     assert await world.state() == ("failed", None)
     assert [f.reason for f in world.bus.published if isinstance(f, DocumentFailed)] == [

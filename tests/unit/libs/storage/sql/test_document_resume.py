@@ -43,7 +43,8 @@ async def bring_to(db: Database, document_id: str, state: str) -> None:
         if state == "chunked":
             counts = {"parents": 1, "chunks": CHUNKS}
             await documents.advance(sql, *of, expect={"parsed"}, to="chunked", counts=counts)
-            await chunks.replace(sql, *of, *cut(document_id))
+            parents, children = cut(document_id)
+            await chunks.add(sql, *of, [*parents, *children])
 
 
 async def failed_at(db: Database, stage: str, reason: str = "internal-error", **of: Any) -> str:
@@ -87,7 +88,8 @@ async def test_a_chunk_set_that_is_not_whole_is_cut_again(db: Database) -> None:
     document_id = await failed_at(db, "index")
     _, (child, *_) = cut(document_id)
     async with db.work() as sql:
-        await chunks.replace(sql, TENANT, document_id, 1, [], [child])
+        await chunks.clear(sql, TENANT, document_id, 1)
+        await chunks.add(sql, TENANT, document_id, 1, [child])
     assert await resume(db, document_id) == ("parsed", 1)
     async with db.reading() as sql:
         row = await documents.load(sql, TENANT, document_id)

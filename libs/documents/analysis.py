@@ -14,6 +14,7 @@ from typing import Final
 import rjieba
 import snowballstemmer
 
+from libs.documents.numerals import DIGITS, TENS
 from libs.documents.stop_words import CHINESE, ENGLISH, LINKING_CHARACTERS
 
 VERSION: Final = 1  # raise it when the same text gives other terms: indexes are to be built anew
@@ -31,11 +32,6 @@ _TOKEN: Final = re.compile(
 _PART: Final = re.compile(r"[^\W\d_]+|\d+")
 # 第十二条 and 第12条 are one article.
 _NUMBERED: Final = re.compile("第([零〇一二三四五六七八九十百千两]{1,7})(?=[条章节款项编页届期卷])")
-_DIGITS: Final = {digit: value for value, digit in enumerate("零一二三四五六七八九")} | {
-    "〇": 0,
-    "两": 2,
-}
-_TENS: Final = {"十": 10, "百": 100, "千": 1000}
 _POSSESSIVE: Final = re.compile(r"'s?\b")
 _stemmer: Final = snowballstemmer.stemmer("english")
 
@@ -121,14 +117,14 @@ def _han_terms(run: str) -> Iterator[str]:
 
 def _number(characters: str) -> int:
     """`十二`: 12, `一百零三`: 103, `二〇二四`: 2024."""
-    if _TENS.keys().isdisjoint(characters):
-        return int("".join(str(_DIGITS[character]) for character in characters))
+    if TENS.keys().isdisjoint(characters):
+        return int("".join(str(DIGITS[character]) for character in characters))
     total, digit = 0, 0
     for character in characters:
-        if (unit := _TENS.get(character)) is not None:
+        if (unit := TENS.get(character)) is not None:
             total, digit = total + (digit or 1) * unit, 0
         else:
-            digit = _DIGITS[character]
+            digit = DIGITS[character]
     return total + digit
 
 

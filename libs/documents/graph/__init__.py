@@ -6,11 +6,14 @@ The same rules read documents and questions, so both meet by the same keys.
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from libs.documents.graph.conditions import Condition, Fit, conditions, fit
+from libs.documents.graph.conditions import Condition, conditions
 from libs.documents.graph.definitions import definitions
+from libs.documents.graph.fitting import Fit, fit
+from libs.documents.graph.intervals import Interval
 from libs.documents.graph.names import Kind, Name, names
-from libs.documents.graph.relations import Relation, Verb, relations, verbs
-from libs.documents.graph.values import Interval, plain_width
+from libs.documents.graph.relations import Relation, relations
+from libs.documents.graph.verbs import Verb, verbs
+from libs.documents.graph.widths import plain_width
 
 __all__ = [
     "Condition",

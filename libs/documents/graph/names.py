@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final
 
-from libs.documents.graph.values import plain_width
+from libs.documents.graph.widths import plain_width
 from libs.documents.graph.words import (
     ACTIVITY_EN,
     ACTIVITY_ZH,

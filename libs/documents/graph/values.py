@@ -1,36 +1,14 @@
-"""Amounts, shares, periods, counts and dates in Chinese and English text, with exact spans."""
+"""Values in Chinese and English text: amounts, shares, periods, counts and dates, with spans."""
 
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from datetime import MAXYEAR, date, timedelta
 from decimal import Decimal
 from typing import Final
 
-DATE: Final = "date"  # bounds are days, `date.toordinal`
-PERCENT: Final = "%"
-PLAIN: Final = ""  # a number that names no unit
-CURRENCIES: Final = frozenset({"CNY", "USD", "EUR", "GBP", "HKD", "JPY"})
-
-
-@dataclass(frozen=True, slots=True)
-class Interval:
-    """Numbers of one unit; a missing bound is infinite, an open one does not belong to it.
-
-    `unit`: a currency (ISO 4217), `%`, `date`, `hour`, `day`, `workday`, `month`, `person`, or ''.
-    """
-
-    unit: str
-    low: Decimal | None = None
-    high: Decimal | None = None
-    low_open: bool = False
-    high_open: bool = False
-
-    @property
-    def is_empty(self) -> bool:
-        if self.low is None or self.high is None:
-            return False
-        return self.low > self.high or (self.low == self.high and (self.low_open or self.high_open))
+from libs.documents.graph.dates import dates
+from libs.documents.graph.intervals import DATE, PERCENT, PLAIN, Interval
+from libs.documents.numerals import han_number
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,25 +21,6 @@ class Value:
     scale: int = 1  # 10 000 where it says 万
 
 
-_PLAIN_WIDTH = {code: code - 0xFEE0 for code in range(0xFF01, 0xFF5F)}
-# Those stay: they part clauses in Chinese texts.
-_TO_ASCII: Final[dict[int, int | str]] = {
-    **{code: to for code, to in _PLAIN_WIDTH.items() if chr(code) not in "，；：！？"},
-    **dict.fromkeys((0xA0, 0x2009, 0x202F, 0x3000), " "),
-    0xFFE5: "¥",
-}
-
-
-_WIDE_THOUSANDS = re.compile(r"(?<=[０-９])，(?=[０-９]{3}(?![０-９]))")
-
-
-def plain_width(text: str) -> str:
-    """`text` with ordinary digits, letters and spaces: same length, so spans stay right."""
-    return _WIDE_THOUSANDS.sub(",", text).translate(_TO_ASCII)
-
-
-_DIGITS: Final = {char: n for n, char in enumerate("零一二三四五六七八九")} | {"〇": 0, "两": 2}
-_TENS: Final = {"十": 10, "百": 100, "千": 1000}
 _SCALES: Final = {
     "十": 10, "百": 100, "千": 1000, "万": 10**4, "十万": 10**5, "百万": 10**6, "千万": 10**7,
     "亿": 10**8, "k": 1000, "thousand": 1000, "m": 10**6, "mn": 10**6, "million": 10**6,
@@ -111,36 +70,6 @@ _OF_ANOTHER_KIND: Final = re.compile(
 _SHARE: Final = re.compile(r"[百千万]分之[ ]?$")
 _AFTER_ORDINAL: Final = re.compile(r"[ ]?(?:条|章|款|节|项|页|版|号|\.\d|[)、](?!\d))")
 
-_MONTHS: Final = [
-    "jan",
-    "feb",
-    "mar",
-    "apr",
-    "may",
-    "jun",
-    "jul",
-    "aug",
-    "sep",
-    "oct",
-    "nov",
-    "dec",
-]
-_MONTH: Final = (
-    r"(?:jan(?:uary)?|feb(?:ruary)?|mar(?:ch)?|apr(?:il)?|may|june?|july?|aug(?:ust)?|"
-    r"sept?(?:ember)?|oct(?:ober)?|nov(?:ember)?|dec(?:ember)?)"
-)
-_YEAR: Final = r"(?:19|20)\d\d"
-_DATE: Final = re.compile(
-    rf"(?<![\d.])(?P<zy>{_YEAR})[ ]?年(?:[ ]?(?P<zm>\d{{1,2}})[ ]?月(?:[ ]?(?P<zd>\d{{1,2}})[ "
-    rf"]?[日号])?)?"
-    rf"|"
-    rf"(?<![\w./-])(?P<iy>{_YEAR})(?P<sep>[-/.])(?P<im>\d{{1,2}})(?P=sep)(?P<id>\d{{1,2}})(?![\w/-])"
-    rf"|\b(?P<ed>\d{{1,2}})(?:st|nd|rd|th)?[ ](?P<em>{_MONTH})\.?,?[ ](?P<ey>{_YEAR})\b"
-    rf"|\b(?P<um>{_MONTH})\.?[ ](?:(?P<ud>\d{{1,2}})(?:st|nd|rd|th)?,?[ ])?(?P<uy>{_YEAR})\b"
-    rf"|\b(?:in|since|from|until|by|before|after|during|year)[ ](?P<by>{_YEAR})\b(?![ ]?[-/.,]?\d)",
-    re.IGNORECASE,
-)
-
 
 def values(text: str) -> list[Value]:
     """Every value in `text`, in order, none overlapping. `text` as `plain_width` makes it.
@@ -148,10 +77,10 @@ def values(text: str) -> list[Value]:
     Precision goes first: numbers that count or name something else (articles, versions, codes,
     bare years) are left out.
     """
-    dates = list(_dates(text))
-    taken = {position for value in dates for position in range(value.start, value.end)}
+    days = [Value(*found) for found in dates(text)]
+    taken = {position for value in days for position in range(value.start, value.end)}
     numbers = [value for value in _numbers(text) if value.start not in taken]
-    return sorted((*dates, *numbers), key=lambda value: value.start)
+    return sorted((*days, *numbers), key=lambda value: value.start)
 
 
 def _numbers(text: str) -> Iterator[Value]:
@@ -201,25 +130,6 @@ def _lower(written: str | None) -> int:
     return int(written) if scale is None else int(written[:-1]) * scale
 
 
-def han_number(numeral: str) -> int | None:
-    """两万 is 20 000, 三千五百 is 3 500; None: not a number."""
-    total, section, digit = 0, 0, None
-    for char in numeral:
-        if char in _DIGITS:
-            if digit not in (None, 0):
-                return None
-            digit = _DIGITS[char]
-        elif char in _TENS:
-            section += (1 if digit is None else digit) * _TENS[char]
-            digit = None
-        else:
-            if digit is None and section == 0 and total == 0:
-                return None
-            total = (total + section + (digit or 0)) * (10**4 if char == "万" else 10**8)
-            section, digit = 0, None
-    return total + section + (digit or 0)
-
-
 def _unit(match: re.Match[str]) -> str:
     if match["prefix"]:
         return _PREFIXES[match["prefix"].lower()]
@@ -233,39 +143,6 @@ def _names_something(text: str, start: int, end: int, number: Decimal) -> bool:
         return True
     before = text[max(0, start - 9) : start]
     return any((_ORDINAL.search(before), _CODE.search(before), _AFTER_ORDINAL.match(text, end)))
-
-
-def _dates(text: str) -> Iterator[Value]:
-    for match in _DATE.finditer(text):
-        year = match["zy"] or match["iy"] or match["ey"] or match["uy"] or match["by"]
-        month = match["zm"] or match["im"] or match["em"] or match["um"]
-        day = match["zd"] or match["id"] or match["ed"] or match["ud"]
-        interval = _days(int(year), _month(month), int(day) if day else None)
-        if interval is not None:
-            start = match.start("by") if match["by"] else match.start()
-            yield Value(interval, start, match.end())
-
-
-def _month(named: str | None) -> int | None:
-    if named is None or named.isdecimal():
-        return int(named) if named else None
-    return _MONTHS.index(named[:3].lower()) + 1
-
-
-def _days(year: int, month: int | None, day: int | None) -> Interval | None:
-    if not year < MAXYEAR:
-        return None
-    try:
-        first = date(year, month or 1, day or 1)
-    except ValueError:
-        return None
-    if day:
-        last = first
-    elif month:
-        last = date(year + month // 12, month % 12 + 1, 1) - timedelta(days=1)
-    else:
-        last = date(year, 12, 31)
-    return Interval(DATE, Decimal(first.toordinal()), Decimal(last.toordinal()))
 
 
 def like(value: Value, other: Value) -> Value:

@@ -1,7 +1,10 @@
 """Ending background tasks, and waiting for what may not come."""
 
 import asyncio
-from typing import Any
+from collections.abc import Awaitable
+from typing import Any, TypeVar
+
+T = TypeVar("T")
 
 _AGAIN_S = 0.5
 
@@ -22,6 +25,24 @@ async def end_tasks(*tasks: "asyncio.Future[Any]") -> None:
     for task in tasks:
         if not task.cancelled():
             task.exception()  # was looked at: no complaint that nobody did
+
+
+async def to_its_end(work: Awaitable[T], *, within_s: float | None = None) -> T:
+    """The result of `work`, which goes on when its caller is cancelled and is then waited for.
+
+    For writes that a thread or a server does: they cannot be taken back, and must not come after
+    the removal that a cancelled caller does next.
+
+    Args:
+        within_s: How long a cancelled caller waits for it; None: until it has ended.
+    """
+    running = asyncio.ensure_future(work)
+    running.add_done_callback(lambda task: task.cancelled() or task.exception())
+    try:
+        return await asyncio.shield(running)
+    except asyncio.CancelledError:
+        await asyncio.wait({running}, timeout=within_s)
+        raise
 
 
 async def set_within(event: asyncio.Event, timeout_s: float) -> bool:

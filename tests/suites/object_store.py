@@ -7,6 +7,7 @@ from collections.abc import AsyncIterator
 import pytest
 
 from libs.kernel import NotFoundError
+from libs.storage.objects.blocks import blocks
 from libs.storage.ports import ObjectStore
 
 ODD_KEYS = [
@@ -23,11 +24,6 @@ ODD_KEYS = [
     "acme/new\nline\x01",
     "acme/C:\\temp\\x",
 ]
-
-
-async def blocks(*parts: bytes) -> AsyncIterator[bytes]:
-    for part in parts:
-        yield part
 
 
 class BrokenUploadError(Exception):

@@ -1,6 +1,5 @@
 """`KeywordIndex` on Elasticsearch: any number of processes read and write."""
 
-import asyncio
 import ssl
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from functools import partial
@@ -15,7 +14,7 @@ from elasticsearch import (
     TransportError,
 )
 
-from libs.kernel import TransientError
+from libs.kernel import TransientError, to_its_end
 from libs.observability import redacted
 from libs.storage.keywords import elastic_index as shape
 from libs.storage.keywords.elastic_bulk import write_rows
@@ -88,13 +87,7 @@ class ElasticsearchKeywords:
     async def upsert(self, name: str, rows: Sequence[IndexRow]) -> None:
         shard_s = self._timeout_s / 2
         write = partial(write_rows, self._client, name, rows, self._where, timeout_s=shard_s)
-        writing = asyncio.ensure_future(self._call(write))
-        try:
-            await asyncio.shield(writing)
-        except asyncio.CancelledError:
-            # The server goes on: it must not write after the removal that a cancelled writer does.
-            await asyncio.gather(writing, return_exceptions=True)
-            raise
+        await to_its_end(self._call(write))
 
     async def search(
         self,

@@ -12,10 +12,10 @@ from pathlib import Path
 from typing import IO
 
 from libs.kernel import NotFoundError
+from libs.storage.objects.blocks import BLOCK_BYTES, blocks
 from libs.storage.objects.paths import key_to_path, path_to_key
 from libs.storage.room import file_error
 
-BLOCK_BYTES = 256 * 1024
 PAGE = 5_000
 _TMP = ".tmp"
 _SWEEP_AGE_S = 60.0
@@ -49,10 +49,7 @@ class DiskObjectStore:
         return size_bytes
 
     async def put(self, key: str, data: bytes) -> None:
-        async def once() -> AsyncIterator[bytes]:
-            yield data
-
-        await self.write(key, once())
+        await self.write(key, blocks(data))
 
     async def get(self, key: str) -> bytes:
         with _reading(key):

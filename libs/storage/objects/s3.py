@@ -17,7 +17,8 @@ from minio.deleteobjects import DeleteError, DeleteObject
 from minio.helpers import check_bucket_name
 from urllib3 import BaseHTTPResponse, PoolManager, Timeout
 
-from libs.kernel import TransientError
+from libs.kernel import TransientError, to_its_end
+from libs.storage.objects.blocks import BLOCK_BYTES, blocks
 from libs.storage.objects.daemons import DaemonCalls
 from libs.storage.objects.multipart import Multipart, stale_uploads
 from libs.storage.objects.s3_bucket import check_bucket, open_bucket
@@ -27,8 +28,6 @@ from libs.storage.objects.s3_names import key_to_name, name_to_key, prefix_to_na
 log = structlog.get_logger(__name__)
 
 T = TypeVar("T")
-
-BLOCK_BYTES = 256 * 1024
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,10 +118,7 @@ class S3ObjectStore:
         return size_bytes
 
     async def put(self, key: str, data: bytes) -> None:
-        async def once() -> AsyncIterator[bytes]:
-            yield data
-
-        await self.write(key, once())
+        await self.write(key, blocks(data))
 
     async def get(self, key: str) -> bytes:
         return b"".join([block async for block in self.stream(key)])
@@ -231,16 +227,8 @@ class S3ObjectStore:
         await self._to_its_end(partial(put, part_size=self._policy.part_bytes))
 
     async def _to_its_end(self, call: Callable[[], Any]) -> None:
-        """A thread goes on when its caller is cancelled: what makes an object visible must not
-        come after the removal that a cancelled writer does.
-        """
-        running = asyncio.ensure_future(self._call(call))
-        running.add_done_callback(lambda task: task.cancelled() or task.exception())
-        try:
-            await asyncio.shield(running)
-        except asyncio.CancelledError:
-            await asyncio.wait({running}, timeout=self._policy.abort_s)
-            raise
+        """What makes an object visible."""
+        await to_its_end(self._call(call), within_s=self._policy.abort_s)
 
     async def _names(self, prefix: str) -> AsyncIterator[list[str]]:
         await self._ready()

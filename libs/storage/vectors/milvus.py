@@ -9,6 +9,7 @@ from typing import Any, Final, TypeVar
 import grpc
 from pymilvus import MilvusClient, MilvusException
 
+from libs.kernel import to_its_end
 from libs.observability import redacted
 from libs.storage.ports import IndexEntry, IndexHit, IndexRow, Vector
 from libs.storage.vectors.collection import (
@@ -116,13 +117,7 @@ class MilvusVectors:
         def write_all(client: MilvusClient) -> None:
             write(client, self._server, name, data, timeout_s=self._timeout_s)
 
-        writing = asyncio.ensure_future(self._call(name, write_all))
-        try:
-            await asyncio.shield(writing)
-        except asyncio.CancelledError:
-            # The thread goes on: it must not write after the removal that a cancelled writer does.
-            await asyncio.gather(writing, return_exceptions=True)
-            raise
+        await to_its_end(self._call(name, write_all))
         if self._server.is_lite:
             self._flusher.wrote(name, len(rows))
 

@@ -9,6 +9,7 @@ import pytest_asyncio
 from libs.documents.model import ParsedDocument
 from libs.documents.serialise import load_document
 from libs.kernel import PermanentError
+from libs.storage.objects.blocks import blocks
 from services.ingest.parser.adapters.child import Limits
 from services.ingest.parser.adapters.pool import ParserPool, open_pool
 from services.ingest.parser.ports import ParseRequest
@@ -49,10 +50,7 @@ async def pool(request: pytest.FixtureRequest) -> AsyncIterator[ParserPool]:
 
 
 async def read(pool: ParserPool, data: bytes, name: str) -> ParsedDocument:
-    async def blocks() -> AsyncIterator[bytes]:
-        yield data
-
-    parsed = await pool.parse(blocks(), ParseRequest(name, "", len(data)))
+    parsed = await pool.parse(blocks(data), ParseRequest(name, "", len(data)))
     document = load_document(parsed.files)
     assert parsed.char_count == len(document.text)
     return document

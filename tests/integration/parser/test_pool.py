@@ -17,6 +17,7 @@ import psutil
 import pytest
 
 from libs.kernel import DiskError, PermanentError
+from libs.storage.objects.blocks import blocks
 from libs.storage.room import Room
 from services.ingest.parser.adapters.child import Limits
 from services.ingest.parser.adapters.pool import ParserPool, open_pool
@@ -26,10 +27,6 @@ from tests.waiting import is_gone, until
 
 HOSTILE = "tests.integration.parser.hostile_worker"
 LIMITS = Limits(timeout_s=60, max_rss_bytes=300_000_000, niceness=0)
-
-
-async def blocks(data: bytes) -> AsyncIterator[bytes]:
-    yield data
 
 
 async def parse(

@@ -16,6 +16,7 @@ import pytest_asyncio
 from libs.documents.model import ParsedDocument
 from libs.documents.serialise import load_document
 from libs.kernel import PermanentError
+from libs.storage.objects.blocks import blocks
 from services.ingest.parser.adapters.child import Limits
 from services.ingest.parser.adapters.pool import ParserPool, open_pool
 from services.ingest.parser.ports import ParseRequest
@@ -44,11 +45,8 @@ async def pool(request: pytest.FixtureRequest) -> AsyncIterator[ParserPool]:
 async def read(pool: ParserPool, name: str, data: bytes) -> ParsedDocument | str:
     """The document, or the reason why there is none."""
 
-    async def blocks() -> AsyncIterator[bytes]:
-        yield data
-
     try:
-        parsed = await pool.parse(blocks(), ParseRequest(name, "", len(data)))
+        parsed = await pool.parse(blocks(data), ParseRequest(name, "", len(data)))
     except PermanentError as exc:
         return exc.reason
     document = load_document(parsed.files)

@@ -10,6 +10,7 @@ import pytest
 from libs.documents.serialise import load_document
 from libs.kernel import PermanentError, TransientError
 from libs.service.watching import watch
+from libs.storage.objects.blocks import blocks
 from services.ingest.parser.adapters import tika_server
 from services.ingest.parser.adapters.child import Limits
 from services.ingest.parser.adapters.pool import ParserPool, open_pool
@@ -33,10 +34,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[TikaServer]:
 
 
 async def parse(pool: ParserPool, data: bytes = WORD) -> Parsed:
-    async def blocks() -> AsyncIterator[bytes]:
-        yield data
-
-    return await pool.parse(blocks(), ParseRequest("a.docx", "", len(data)))
+    return await pool.parse(blocks(data), ParseRequest("a.docx", "", len(data)))
 
 
 async def reads(pool: ParserPool) -> None:

@@ -9,6 +9,7 @@ import pytest
 import pytest_asyncio
 
 from libs.kernel import PermanentError
+from libs.storage.objects.blocks import blocks
 from services.ingest.parser.adapters.child import Limits
 from services.ingest.parser.adapters.pool import ParserPool, open_pool
 from services.ingest.parser.ports import Parsed, ParseRequest
@@ -27,10 +28,7 @@ async def pool() -> AsyncIterator[ParserPool]:
 
 
 async def parse(pool: ParserPool, data: bytes, name: str) -> Parsed:
-    async def blocks() -> AsyncIterator[bytes]:
-        yield data
-
-    return await pool.parse(blocks(), ParseRequest(name, "", len(data)))
+    return await pool.parse(blocks(data), ParseRequest(name, "", len(data)))
 
 
 REFUSED: list[tuple[str, Callable[[], bytes], str]] = [

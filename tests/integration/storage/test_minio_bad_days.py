@@ -15,13 +15,13 @@ import pytest
 from libs.kernel import DiskError, NotFoundError, TransientError
 from libs.service.objects import open_objects
 from libs.service.settings import PlatformSettings
+from libs.storage.objects.blocks import blocks
 from libs.storage.objects.s3 import S3Access, S3ObjectStore, S3Policy
 from libs.web import attachment
 from tests.servers.frame import running
 from tests.servers.minio import MinioServer, access_to, bucket_on
 from tests.servers.proxy import Proxy, proxy_to
 from tests.small_disk import small_disk
-from tests.suites.object_store import blocks
 from tests.waiting import eventually, until
 
 MB = 1_000_000

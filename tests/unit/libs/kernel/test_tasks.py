@@ -1,6 +1,8 @@
 import asyncio
 
-from libs.kernel import end_tasks, set_within
+import pytest
+
+from libs.kernel import end_tasks, set_within, to_its_end
 
 
 async def deaf(cancellations: int) -> None:
@@ -42,3 +44,48 @@ async def test_a_cancellation_counts_though_the_event_is_set_in_the_same_moment(
     waiting.cancel()
     await asyncio.wait({waiting})
     assert waiting.cancelled()
+
+
+async def test_a_cancelled_caller_ends_only_when_its_write_has() -> None:
+    may_end, said = asyncio.Event(), list[str]()
+
+    async def write() -> None:
+        await may_end.wait()
+        said.append("written")
+
+    async def caller() -> None:
+        try:
+            await to_its_end(write())
+        finally:
+            said.append("left")
+
+    calling = asyncio.create_task(caller())
+    await asyncio.sleep(0)
+    calling.cancel()
+    asyncio.get_running_loop().call_later(0.01, may_end.set)
+    with pytest.raises(asyncio.CancelledError):
+        await calling
+    assert said == ["written", "left"]
+
+
+async def test_a_cancelled_caller_waits_no_longer_than_said_and_the_write_goes_on() -> None:
+    may_end, ended = asyncio.Event(), asyncio.Event()
+
+    async def write() -> None:
+        await may_end.wait()
+        ended.set()
+
+    calling = asyncio.create_task(to_its_end(write(), within_s=0.01))
+    await asyncio.sleep(0)
+    calling.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await calling
+    assert not ended.is_set()
+    may_end.set()
+    assert await set_within(ended, 20)
+
+
+async def test_what_a_write_gives_or_raises_is_its_callers() -> None:
+    assert await to_its_end(asyncio.sleep(0, "done")) == "done"
+    with pytest.raises(ValueError, match="broken"):
+        await to_its_end(broken())

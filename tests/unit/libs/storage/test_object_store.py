@@ -10,9 +10,10 @@ import pytest
 
 from libs.kernel import TransientError
 from libs.storage.objects import DiskObjectStore
+from libs.storage.objects.blocks import blocks
 from libs.storage.objects.s3 import S3ObjectStore, S3Policy
 from tests.servers.minio import MinioServer, bucket_on
-from tests.suites.object_store import ObjectStoreSuite, blocks
+from tests.suites.object_store import ObjectStoreSuite
 
 
 @pytest.fixture

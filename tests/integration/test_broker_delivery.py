@@ -1,7 +1,6 @@
 """Publisher, epoch and preparation on real brokers."""
 
 import asyncio
-from collections.abc import AsyncIterator
 from functools import partial
 from pathlib import Path
 
@@ -18,7 +17,7 @@ from libs.eventbus.publisher import KafkaPublisher
 from libs.kernel import TransientError, stable_partition
 from libs.storage.sql import Database, open_database
 from libs.storage.sql.epochs import load_epoch
-from tests.broker import free_port, running_broker, start_broker, stop_broker
+from tests.broker import free_port, partitions_of, running_broker, start_broker, stop_broker
 from tests.servers.brokers import AnyBroker, connection_to, is_embedded
 from tests.waiting import eventually, until
 
@@ -26,23 +25,6 @@ pytestmark = pytest.mark.integration
 
 TOPIC = "documents.uploaded.v1"
 PARTITIONS = next(spec.partitions for spec in topic_specs() if spec.name == TOPIC)
-
-
-@pytest.fixture
-async def db(tmp_path: Path) -> AsyncIterator[Database]:
-    database = open_database(f"sqlite+aiosqlite:///{tmp_path / 'sluice.db'}")
-    await database.create_schema()
-    yield database
-    await database.close()
-
-
-async def partitions_of(bootstrap: str) -> dict[str, int]:
-    admin = AIOKafkaAdminClient(bootstrap_servers=bootstrap)
-    await admin.start()
-    try:
-        return {t["topic"]: len(t["partitions"]) for t in await admin.describe_topics()}
-    finally:
-        await admin.close()
 
 
 async def test_records_of_a_key_stay_in_one_partition_and_in_order(

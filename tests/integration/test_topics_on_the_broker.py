@@ -3,24 +3,14 @@
 import asyncio
 
 import pytest
-from aiokafka.admin import AIOKafkaAdminClient
 
 from libs.contracts import TopicSpec, topic_specs
 from libs.eventbus import KafkaConnection
 from libs.eventbus.admin import apply_topics
 from libs.kernel import PermanentError, TransientError
-from tests.broker import free_port, running_broker, start_broker, stop_broker
+from tests.broker import free_port, partitions_of, running_broker, start_broker, stop_broker
 
 pytestmark = pytest.mark.integration
-
-
-async def found_on(bootstrap: str) -> dict[str, int]:
-    admin = AIOKafkaAdminClient(bootstrap_servers=bootstrap)
-    await admin.start()
-    try:
-        return {t["topic"]: len(t["partitions"]) for t in await admin.describe_topics()}
-    finally:
-        await admin.close()
 
 
 async def test_every_topic_is_there_with_its_partitions_and_a_repeat_changes_nothing() -> None:
@@ -28,7 +18,7 @@ async def test_every_topic_is_there_with_its_partitions_and_a_repeat_changes_not
         created = await apply_topics(KafkaConnection(bootstrap), timeout_s=20)
         wanted = {spec.name: spec.partitions for spec in topic_specs()}
         assert set(created) == set(wanted)
-        assert await found_on(bootstrap) == wanted
+        assert await partitions_of(bootstrap) == wanted
         assert await apply_topics(KafkaConnection(bootstrap), timeout_s=20) == []
 
 

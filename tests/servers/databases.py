@@ -1,9 +1,9 @@
-"""A fresh database for each test, on SQLite and on MariaDB."""
+"""A fresh database for each test, on SQLite or on MariaDB."""
 
 import asyncio
 import os
 from collections.abc import AsyncIterator, Iterator
-from contextlib import contextmanager
+from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
 
 import pytest
@@ -53,11 +53,10 @@ def sql_url(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
 
 
 @pytest.fixture
-async def db(sql_url: str) -> AsyncIterator[Database]:
-    """A database with every table: the suites of the SQL port run on each kind."""
-    database = open_database(sql_url)
-    yield database
-    await database.close()
+async def db(tmp_path: Path) -> AsyncIterator[Database]:
+    """A SQLite database with every table; the tests of the SQL port have theirs on each kind."""
+    async with sqlite(tmp_path) as database:
+        yield database
 
 
 @pytest.fixture(scope="session")
@@ -77,6 +76,15 @@ def empty_database(server_url: str) -> Iterator[str]:
     asyncio.run(_execute(server_url, f"CREATE DATABASE {name}"))
     yield make_url(server_url).set(database=name).render_as_string(hide_password=False)
     asyncio.run(_execute(server_url, f"DROP DATABASE {name}"))
+
+
+@asynccontextmanager
+async def sqlite(folder: Path) -> AsyncIterator[Database]:
+    """A database in a file of the folder, with every table."""
+    database = open_database(sqlite_url(folder))
+    await database.create_schema()
+    yield database
+    await database.close()
 
 
 def sqlite_url(folder: Path) -> str:

@@ -6,7 +6,6 @@ import fcntl
 import os
 import shutil
 import signal
-import socket
 import subprocess
 import sys
 import time
@@ -16,6 +15,8 @@ from pathlib import Path
 from typing import ClassVar, TypeVar
 
 import pytest
+
+from tests.broker import free_port
 
 _PR_SET_PDEATHSIG = 1
 
@@ -66,12 +67,6 @@ def download(command: Sequence[str], *, within_s: float = 900.0) -> None:
         raise MissingServerError(f"{command[0]}: {exc}") from exc
     if done.returncode:
         raise MissingServerError(f"{' '.join(command[:3])}: {(done.stderr or done.stdout)[-500:]}")
-
-
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
 
 
 class Server(ABC):

@@ -8,8 +8,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 
+from tests.broker import free_port
 from tests.servers.certificates import Authority
-from tests.servers.frame import Server, cached, download, free_port, launched, program
+from tests.servers.frame import Server, cached, download, launched, program
 
 VERSION = "4.3.1"
 USER, PASSWORD = "sluice", "pa55-of-the-test"  # what the secured listener lets in

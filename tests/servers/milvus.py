@@ -11,7 +11,8 @@ from pathlib import Path
 
 import yaml
 
-from tests.servers.frame import Server, cached, download, free_port, program
+from tests.broker import free_port
+from tests.servers.frame import Server, cached, download, program
 
 VERSION = "2.3.5"
 TOKEN = "root:Milvus"  # what a server with `authorization` begins with

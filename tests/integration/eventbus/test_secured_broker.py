@@ -1,9 +1,7 @@
 """A broker that wants TLS and a password: everything works with it, and what is wrong is named."""
 
 import asyncio
-from collections.abc import AsyncIterator
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -23,21 +21,13 @@ from libs.eventbus.reaching import (
 )
 from libs.eventbus.security import KafkaSecurity
 from libs.kernel import TransientError
-from libs.storage.sql import Database, open_database
+from libs.storage.sql import Database
 from tests.broker import free_port
 from tests.integration.eventbus.kafka_bus import GROUP
 from tests.servers.kafka import PASSWORD, USER, Kafka
 from tests.suites.eventbus import TOPIC, record, until
 
 pytestmark = [pytest.mark.integration, pytest.mark.on_server]
-
-
-@pytest.fixture
-async def db(tmp_path: Path) -> AsyncIterator[Database]:
-    database = open_database(f"sqlite+aiosqlite:///{tmp_path}/test.db")
-    await database.create_schema()
-    yield database
-    await database.close()
 
 
 def secured(kafka: Kafka, **changes: Any) -> KafkaConnection:

@@ -14,9 +14,9 @@ from starlette.routing import Route
 
 from services.gateway.app import create_app
 from tests.integration.gateway.serving import served
-from tests.unit.services.gateway.conftest import Stage, db, settings, stage
+from tests.unit.services.gateway.conftest import Stage, settings, stage
 
-__all__ = ["db", "settings", "stage"]
+__all__ = ["settings", "stage"]
 
 
 @dataclass

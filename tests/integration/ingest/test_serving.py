@@ -1,7 +1,6 @@
 """The ingest API on real sockets, SQLite and disk: what only a real server can show."""
 
 import asyncio
-import socket
 from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,9 +11,10 @@ import pytest
 
 from libs.service.http import serve_http
 from libs.storage.objects import DiskObjectStore
-from libs.storage.sql import Database, api_keys, open_database
+from libs.storage.sql import Database, api_keys
 from services.ingest.api.app import create_app
 from services.ingest.api.deps import Ingest
+from tests.broker import free_port
 
 MB = 1024 * 1024
 
@@ -37,16 +37,12 @@ async def _nothing() -> list[str]:
 
 
 @pytest.fixture
-async def served(tmp_path: Path) -> AsyncIterator[Served]:
-    db = open_database(f"sqlite+aiosqlite:///{tmp_path / 'sluice.db'}")
-    await db.create_schema()
+async def served(db: Database, tmp_path: Path) -> AsyncIterator[Served]:
     async with db.work() as sql:
         key = (await api_keys.create(sql, "acme", role="member", name="test")).clear
     files = tmp_path / "objects"
     ingest = Ingest(db, DiskObjectStore(files), 80 * MB, 0.05)
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
+    port = free_port()
     stop, started = asyncio.Event(), asyncio.Event()
     app = create_app(ingest, missing=_nothing)
     serving = asyncio.create_task(serve_http(app, "127.0.0.1", port, stop=stop, started=started))
@@ -56,7 +52,6 @@ async def served(tmp_path: Path) -> AsyncIterator[Served]:
         yield Served(base, port, key, db, files, client)
     stop.set()
     await serving
-    await db.close()
 
 
 async def until(condition: Callable[[], bool]) -> None:

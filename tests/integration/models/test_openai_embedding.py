@@ -20,7 +20,7 @@ from libs.models.ports import ModelUnavailableError
 from libs.service.embedding import open_embedding
 from libs.service.settings import PlatformSettings
 from services.indexer.startup import wanted_index
-from tests.servers.frame import free_port
+from tests.broker import free_port
 from tests.standins.embedding_server import (
     MODEL,
     PASSAGE,

@@ -49,7 +49,8 @@ from services.orchestrator import handlers as orchestrator
 from services.orchestrator.adapters.rules import RulePlanner
 from tests.fakes import FakeObjectStore, InProcessParser
 from tests.fakes_answering import FakeEvidenceSource, FakeFanOut, FakeLeases, refund_evidence
-from tests.library import Library, sqlite
+from tests.library import Library
+from tests.servers.databases import sqlite
 
 pytestmark = pytest.mark.integration
 

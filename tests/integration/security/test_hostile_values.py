@@ -10,9 +10,9 @@ import pytest
 
 from tests.integration.security.api import Api, running_api
 from tests.suites.search_index import HOSTILE
-from tests.unit.services.gateway.conftest import Stage, db, settings, stage
+from tests.unit.services.gateway.conftest import Stage, settings, stage
 
-__all__ = ["db", "settings", "stage"]
+__all__ = ["settings", "stage"]
 pytestmark = pytest.mark.integration
 
 NAMES = {

@@ -9,9 +9,9 @@ import pytest
 
 from libs.storage.sql import api_keys
 from tests.integration.security.api import Api, running_api
-from tests.unit.services.gateway.conftest import Stage, db, settings, stage
+from tests.unit.services.gateway.conftest import Stage, settings, stage
 
-__all__ = ["db", "settings", "stage"]
+__all__ = ["settings", "stage"]
 pytestmark = pytest.mark.integration
 
 OPEN = {"/live", "/ready", "/metrics", "/asyncapi"}  # what they show is nobody's

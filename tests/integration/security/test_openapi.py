@@ -16,9 +16,9 @@ from fastapi.responses import JSONResponse
 from tests.integration.gateway.serving import served
 from tests.integration.security import schemathesis_hooks
 from tests.integration.security.api import Api, running_api
-from tests.unit.services.gateway.conftest import Stage, db, settings, stage
+from tests.unit.services.gateway.conftest import Stage, settings, stage
 
-__all__ = ["db", "settings", "stage"]
+__all__ = ["settings", "stage"]
 pytestmark = pytest.mark.integration
 
 _ROOT = Path(__file__).parents[3]

@@ -12,9 +12,9 @@ from sqlalchemy import update
 from libs.storage.sql.tables import documents
 from services.gateway.settings import GatewaySettings
 from tests.integration.security.api import Api, running_api
-from tests.unit.services.gateway.conftest import Stage, db, settings, stage
+from tests.unit.services.gateway.conftest import Stage, settings, stage
 
-__all__ = ["db", "settings", "stage"]
+__all__ = ["settings", "stage"]
 pytestmark = pytest.mark.integration
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")

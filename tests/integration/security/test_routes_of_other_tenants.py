@@ -14,9 +14,9 @@ from sqlalchemy import select
 
 from libs.storage.sql.tables import metadata
 from tests.integration.security.api import Api, running_api
-from tests.unit.services.gateway.conftest import Stage, db, settings, stage
+from tests.unit.services.gateway.conftest import Stage, settings, stage
 
-__all__ = ["db", "settings", "stage"]
+__all__ = ["settings", "stage"]
 pytestmark = pytest.mark.integration
 
 _OF_PROCESSES = {"leases", "workers"}  # they say who works, not what was done

@@ -1,14 +1,13 @@
 """Planner and executor with a model behind real HTTP that misbehaves by script."""
 
 from collections.abc import AsyncIterator, Iterator
-from pathlib import Path
 
 import openai
 import pytest
 
 from libs.models.call_log import SqlCallLog
 from libs.models.openai_chat import CallPolicy, OpenAIChatModel
-from libs.storage.sql import Database, open_database
+from libs.storage.sql import Database
 from services.orchestrator.adapters.model import ModelPlanner
 from services.orchestrator.domain.planner import Situation, decide
 from tests.standins.llm import MODEL, LlmServer, Scene, plan, rate_limited
@@ -25,14 +24,6 @@ QUESTION = Situation("What is the refund limit?")
 def server() -> Iterator[LlmServer]:
     with LlmServer([GOOD]) as started:
         yield started
-
-
-@pytest.fixture
-async def db(tmp_path: Path) -> AsyncIterator[Database]:
-    database = open_database(f"sqlite+aiosqlite:///{tmp_path / 'sluice.db'}")
-    await database.create_schema()
-    yield database
-    await database.close()
 
 
 @pytest.fixture

@@ -15,7 +15,7 @@ from libs.eventbus.admin import apply_topics
 from libs.eventbus.epoch import ensure_epoch
 from libs.eventbus.publisher import KafkaPublisher
 from libs.eventbus.relay import Relay
-from libs.storage.sql import Database, open_database, turns
+from libs.storage.sql import Database, turns
 from tests.broker import running_broker
 from tests.standins.llm import MODEL, LlmServer, Scene
 from tests.unit.services.executor.conversation import Seen, seen
@@ -39,18 +39,15 @@ async def bootstrap() -> AsyncIterator[str]:
 
 
 @pytest.fixture
-async def db(tmp_path: Path, bootstrap: str) -> AsyncIterator[Database]:
+async def db(db: Database, bootstrap: str) -> AsyncIterator[Database]:
     """A database whose events this process relays, as a gateway's would."""
-    database = open_database(f"sqlite+aiosqlite:///{tmp_path / 'sluice.db'}")
-    await database.create_schema()
-    epoch = await ensure_epoch(KafkaConnection(bootstrap), database)
+    epoch = await ensure_epoch(KafkaConnection(bootstrap), db)
     async with KafkaPublisher(KafkaConnection(bootstrap)) as publisher:
-        relay = Relay(database, publisher, lambda: str(epoch))
-        database.after_commit = relay.after_commit
+        relay = Relay(db, publisher, lambda: str(epoch))
+        db.after_commit = relay.after_commit
         relaying = asyncio.create_task(relay.run())
-        yield database
+        yield db
         relaying.cancel()
-    await database.close()
 
 
 EXECUTOR = "tests.integration.services.executor_process"

@@ -26,8 +26,9 @@ from services.indexer.deps import Deps
 from services.indexer.handlers import subscriptions
 from services.indexer.startup import prepare
 from tests.broker import running_broker
-from tests.library import Library, sqlite
+from tests.library import Library
 from tests.milvus_lite import MilvusLite
+from tests.servers.databases import sqlite
 from tests.waiting import eventually, until
 
 pytestmark = pytest.mark.integration

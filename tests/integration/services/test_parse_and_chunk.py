@@ -17,7 +17,7 @@ from libs.eventbus.preparation import prepare_broker
 from libs.kernel import new_id
 from libs.storage.keys import original_key, text_key
 from libs.storage.objects import DiskObjectStore
-from libs.storage.sql import Database, chunks, documents, open_database
+from libs.storage.sql import Database, chunks, documents
 from libs.storage.sql.uploads import StoredFile, take_in
 from tests.broker import running_broker
 from tests.integration.parser.made_files import docx, paragraph, pdf, table
@@ -79,9 +79,7 @@ async def ended(db: Database, document_id: str) -> RowMapping:
             await asyncio.sleep(0.1)
 
 
-async def test_uploads_end_chunked_or_failed_with_a_reason(tmp_path: Path) -> None:
-    db = open_database(f"sqlite+aiosqlite:///{tmp_path / 'sluice.db'}")
-    await db.create_schema()
+async def test_uploads_end_chunked_or_failed_with_a_reason(db: Database, tmp_path: Path) -> None:
     objects = DiskObjectStore(tmp_path / "objects")
     async with running_broker() as bootstrap:
         await prepare_broker(KafkaConnection(bootstrap), db, embedded=True)
@@ -101,4 +99,3 @@ async def test_uploads_end_chunked_or_failed_with_a_reason(tmp_path: Path) -> No
             children = await chunks.children(sql, TENANT, ids[name], 1)
         assert len(children) == row["counts"]["chunks"] > 0
         assert all(child.text == text[child.start : child.end] for child in children)
-    await db.close()

@@ -20,8 +20,9 @@ from services.indexer.deps import Deps
 from services.indexer.enriching import enrich
 from services.indexer.handlers import subscriptions
 from services.indexer.startup import prepare
-from tests.library import Library, sqlite
+from tests.library import Library
 from tests.milvus_lite import MilvusLite
+from tests.servers.databases import sqlite
 from tests.waiting import eventually
 
 pytestmark = pytest.mark.integration

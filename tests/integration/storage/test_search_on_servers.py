@@ -13,8 +13,9 @@ from libs.storage.keywords.elasticsearch import ElasticsearchKeywords
 from libs.storage.sql.active_index import ActiveIndex
 from libs.storage.vectors import MilvusVectors
 from tests.fakes_search import FakeEmbedder
-from tests.library import Library, sqlite
+from tests.library import Library
 from tests.milvus_lite import MilvusLite, milvus_lite
+from tests.servers.databases import sqlite
 from tests.servers.elasticsearch import Elasticsearch
 from tests.servers.milvus import Milvus
 from tests.waiting import eventually

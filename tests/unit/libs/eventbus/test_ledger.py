@@ -8,7 +8,7 @@ from sqlalchemy import select
 from libs.eventbus.ledger import MAX_ERROR_CHARS, Ledger
 from libs.kernel import now_us
 from libs.storage.sql.tables import outbox
-from tests.library import sqlite
+from tests.servers.databases import sqlite
 
 
 @dataclass

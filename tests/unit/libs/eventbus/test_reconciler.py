@@ -1,8 +1,6 @@
 """The reconciler emits what was lost, once, and leaves what is on its way."""
 
 import asyncio
-from collections.abc import AsyncIterator
-from pathlib import Path
 
 import pytest
 from sqlalchemy import select, update
@@ -10,7 +8,7 @@ from sqlalchemy import select, update
 from libs.contracts import DocumentUploaded, OutgoingRecord, Position
 from libs.eventbus.reconciler import Reconciler, Unfinished
 from libs.kernel import TransientError, now_us
-from libs.storage.sql import Database, leases, open_database
+from libs.storage.sql import Database, leases
 from libs.storage.sql.outbox import SentRow, mark_sent
 from libs.storage.sql.retention import Retention, prune
 from libs.storage.sql.tables import leases as lease_rows
@@ -65,11 +63,8 @@ class Bench:
 
 
 @pytest.fixture
-async def bench(tmp_path: Path) -> AsyncIterator[Bench]:
-    database = open_database(f"sqlite+aiosqlite:///{tmp_path / 'work.db'}")
-    await database.create_schema()
-    yield Bench(database)
-    await database.close()
+def bench(db: Database) -> Bench:
+    return Bench(db)
 
 
 async def test_work_that_was_never_announced_is_emitted_in_its_lane(bench: Bench) -> None:

@@ -3,7 +3,6 @@
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
-from pathlib import Path
 
 import pytest
 from sqlalchemy import select, update
@@ -12,21 +11,13 @@ from libs.contracts import OutgoingRecord
 from libs.eventbus.relay import Relay, RelayPolicy
 from libs.eventbus.sweep import Sweep, SweepPolicy
 from libs.kernel import DiskError, now_us
-from libs.storage.sql import Database, UnitOfWork, open_database
+from libs.storage.sql import Database, UnitOfWork
 from libs.storage.sql.tables import outbox
 from tests.fakes_delivery import FakePublisher
 from tests.waiting import until
 
 TOPIC = "documents.uploaded.v1"
 QUICK = RelayPolicy(mark_every_s=0.001, retry_after_s=0.01, max_retry_after_s=0.02)
-
-
-@pytest.fixture
-async def db(tmp_path: Path) -> AsyncIterator[Database]:
-    database = open_database(f"sqlite+aiosqlite:///{tmp_path / 'outbox.db'}")
-    await database.create_schema()
-    yield database
-    await database.close()
 
 
 @pytest.fixture

@@ -1,25 +1,13 @@
 """The in-memory bus gives handler tests the whole delivery path."""
 
-from collections.abc import AsyncIterator
-
-import pytest
-
 from libs.contracts import DocumentParsed, DocumentUploaded, OutgoingRecord
 from libs.eventbus import Failure, GatePolicy, Policies, Subscriptions
 from libs.eventbus.testing import InMemoryBus
 from libs.kernel import PermanentError, TransientError
-from libs.storage.sql import Database, open_database
+from libs.storage.sql import Database
 
 UPLOADED = DocumentUploaded("t1", "d1", 1, "a.txt", "text/plain", "t1/d1/original", 3)
 PARSED = DocumentParsed("t1", "d1", 1, "k", "k", 3)
-
-
-@pytest.fixture
-async def db(tmp_path: object) -> AsyncIterator[Database]:
-    database = open_database(f"sqlite+aiosqlite:///{tmp_path}/test.db")
-    await database.create_schema()
-    yield database
-    await database.close()
 
 
 async def test_what_a_handler_emits_is_published(db: Database) -> None:

@@ -13,7 +13,7 @@ from opentelemetry.proto.trace.v1.trace_pb2 import Span
 from libs.observability import tracing
 from libs.observability.exporting import exporting
 from libs.web import new_app
-from tests.library import sqlite
+from tests.servers.databases import sqlite
 
 TRACE, SPAN = "4bf92f3577b34da6a3ce929d0e0e4736", "00f067aa0ba902b7"
 

@@ -9,7 +9,8 @@ import pytest
 from libs.documents.graph import extract
 from libs.retrieval import Retriever, graph
 from libs.storage.sql import graph as stored
-from tests.library import Library, sqlite
+from tests.library import Library
+from tests.servers.databases import sqlite
 
 ABOVE = "Reimbursements above 20,000 yuan need approval by the finance director."
 UP_TO = "Reimbursements up to 20,000 yuan need approval by the general manager."

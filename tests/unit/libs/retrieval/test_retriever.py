@@ -12,7 +12,8 @@ from libs.kernel import TransientError
 from libs.retrieval import RetrievalPolicy, Retriever
 from libs.storage.ports import IndexHit, Vector
 from tests.fakes_search import FakeEmbedder, FakeKeywords, FakeVectors
-from tests.library import Library, sqlite
+from tests.library import Library
+from tests.servers.databases import sqlite
 
 TRAVEL = "差旅费用的报销上限是每天500元。\n住宿须在三十日内提交发票。"
 PARCEL = "Parcels are delivered within three working days.\nReturns are free for thirty days."

@@ -11,7 +11,8 @@ from libs.kernel import PermanentError, TransientError
 from libs.retrieval import Query, RetrievalPolicy, Retriever, channels
 from libs.storage.ports import Vector
 from libs.storage.sql.document_filter import DocumentFilter
-from tests.library import Library, sqlite
+from tests.library import Library
+from tests.servers.databases import sqlite
 
 PARCEL = "Parcels are delivered within three working days."
 LETTERS = "Letters are delivered by hand on Mondays."

@@ -1,15 +1,12 @@
 """The sweep of finished rows runs in one process at a time, and another takes over."""
 
 import asyncio
-from collections.abc import AsyncIterator
-from pathlib import Path
 
-import pytest
 from sqlalchemy import func, insert, select, update
 
 from libs.kernel import now_us
 from libs.service.housekeeping import LEASE, Housekeeper, HousekeepingPolicy
-from libs.storage.sql import Database, open_database
+from libs.storage.sql import Database
 from libs.storage.sql.retention import Retention
 from libs.storage.sql.tables import leases, model_calls
 from tests.waiting import until
@@ -24,14 +21,6 @@ CALL = {
     "completion_tokens": 1,
     "seconds": 1.0,
 }
-
-
-@pytest.fixture
-async def db(tmp_path: Path) -> AsyncIterator[Database]:
-    database = open_database(f"sqlite+aiosqlite:///{tmp_path / 'rows.db'}")
-    await database.create_schema()
-    yield database
-    await database.close()
 
 
 async def use_models(db: Database, count: int) -> None:

@@ -1,7 +1,6 @@
 """Serving HTTP beside other work: a busy port is named, open streams do not hold up the end."""
 
 import asyncio
-import socket
 from collections.abc import AsyncIterator
 from contextlib import suppress
 
@@ -15,12 +14,7 @@ from libs.service.ending import EndingMiddleware
 from libs.service.health import Health
 from libs.service.http import listen_on, serve_http
 from libs.web.health import health_app
-
-
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
+from tests.broker import free_port
 
 
 def streaming_app() -> FastAPI:

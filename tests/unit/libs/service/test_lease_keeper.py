@@ -1,22 +1,12 @@
 """Holding leases: one holder, kept alive, given back, taken over from the dead."""
 
 import asyncio
-from collections.abc import AsyncIterator
-from pathlib import Path
 
 import pytest
 
 from libs.service.lease_keeper import LeaseKeeper
-from libs.storage.sql import Database, open_database
+from libs.storage.sql import Database
 from libs.storage.sql.leases import acquire, live
-
-
-@pytest.fixture
-async def db(tmp_path: Path) -> AsyncIterator[Database]:
-    database = open_database(f"sqlite+aiosqlite:///{tmp_path / 'sluice.db'}")
-    await database.create_schema()
-    yield database
-    await database.close()
 
 
 async def is_live(db: Database) -> bool:

@@ -1,7 +1,6 @@
 """The shared HTTP parts on a small app: who gets in, and what every error looks like."""
 
 from collections.abc import AsyncIterator
-from pathlib import Path
 
 import httpx
 import pytest
@@ -10,7 +9,7 @@ from pydantic import BaseModel
 from sqlalchemy.exc import OperationalError
 
 from libs.kernel import ConflictError, DiskError, NotFoundError, PermanentError, TransientError
-from libs.storage.sql import Database, api_keys, open_database
+from libs.storage.sql import Database, api_keys
 from libs.web import Admin, Member, Reader, new_app, rate_limited
 
 FAULTS: dict[str, Exception] = {
@@ -28,14 +27,6 @@ FAULTS: dict[str, Exception] = {
 
 class Body(BaseModel):
     query: str
-
-
-@pytest.fixture
-async def db(tmp_path: Path) -> AsyncIterator[Database]:
-    database = open_database(f"sqlite+aiosqlite:///{tmp_path / 'sluice.db'}")
-    await database.create_schema()
-    yield database
-    await database.close()
 
 
 def small_app(db: Database, missing: list[str]) -> FastAPI:

@@ -7,7 +7,7 @@ import httpx
 from prometheus_client import REGISTRY
 
 from libs.web import Reader, new_app
-from tests.library import sqlite
+from tests.servers.databases import sqlite
 
 
 async def _nothing() -> list[str]:

@@ -1,23 +1,12 @@
 """A stream ends with the key that opened it, and with nothing else."""
 
 import asyncio
-from collections.abc import AsyncGenerator, AsyncIterator
+from collections.abc import AsyncGenerator
 from contextlib import aclosing
-from pathlib import Path
-
-import pytest
 
 from libs.kernel import Principal
-from libs.storage.sql import Database, api_keys, open_database
+from libs.storage.sql import Database, api_keys
 from libs.web import while_valid
-
-
-@pytest.fixture
-async def db(tmp_path: Path) -> AsyncIterator[Database]:
-    database = open_database(f"sqlite+aiosqlite:///{tmp_path / 'sluice.db'}")
-    await database.create_schema()
-    yield database
-    await database.close()
 
 
 class Source:

@@ -15,7 +15,8 @@ from libs.storage.keys import parsed_key, text_key
 from libs.storage.sql import Database, UnitOfWork, chunks, documents
 from services.chunker.handlers import CHUNKS_PER_UNIT, Deps, subscriptions
 from tests.fakes import FakeObjectStore
-from tests.library import Library, sqlite
+from tests.library import Library
+from tests.servers.databases import sqlite
 
 OF = ("t", "d", 1)
 

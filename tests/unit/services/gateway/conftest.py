@@ -11,7 +11,7 @@ import pytest
 from libs.contracts import TurnReply
 from libs.retrieval import Query, Result
 from libs.retrieval.types import Hit, Scores
-from libs.storage.sql import Database, api_keys, open_database, turns
+from libs.storage.sql import Database, api_keys, turns
 from libs.storage.sql.turn_events import reply_of
 from services.gateway.app import create_app
 from services.gateway.deps import Gateway
@@ -99,14 +99,6 @@ class Stage:
             conversation_id = await turns.create_conversation(sql, "acme")
             turn = await turns.create_turn(sql, "acme", conversation_id, text, 3)
         return str(turn["id"])
-
-
-@pytest.fixture
-async def db(tmp_path: Path) -> AsyncIterator[Database]:
-    database = open_database(f"sqlite+aiosqlite:///{tmp_path / 'sluice.db'}")
-    await database.create_schema()
-    yield database
-    await database.close()
 
 
 @pytest.fixture

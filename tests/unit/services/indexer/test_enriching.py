@@ -18,7 +18,8 @@ from services.indexer.catching_up import DueGraphs, adopt_all
 from services.indexer.deps import Deps
 from services.indexer.handlers import delete
 from tests.fakes import FakeObjectStore
-from tests.library import Library, sqlite
+from tests.library import Library
+from tests.servers.databases import sqlite
 
 RULE = "Reimbursements above 20,000 yuan need approval by the finance director."
 TEXT = "\n".join([f"line {n} about nothing" for n in range(9)] + [RULE])

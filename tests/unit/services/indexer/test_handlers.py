@@ -17,7 +17,8 @@ from services.indexer.domain import Precedence, Rank
 from services.indexer.handlers import subscriptions
 from tests.fakes import FakeObjectStore
 from tests.fakes_search import FakeKeywords, FakeVectors, HeldEmbedder
-from tests.library import ACTIVE, Library, sqlite
+from tests.library import ACTIVE, Library
+from tests.servers.databases import sqlite
 
 TEXT = "\n".join(f"line {i} about travel" for i in range(70))
 

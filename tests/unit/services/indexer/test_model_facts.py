@@ -16,7 +16,8 @@ from services.indexer.enriching import enrich
 from services.indexer.model_facts import checked
 from tests.fakes import FakeObjectStore
 from tests.fakes_answering import FakeChatModel
-from tests.library import Library, sqlite
+from tests.library import Library
+from tests.servers.databases import sqlite
 
 TEXT = "The Moonshot Guild approves expeditions above 5,000 yuan."
 CHUNK = Chunk("d.1.c0", 0, TEXT, 100, 100 + len(TEXT), None, (), "d.1.p0")

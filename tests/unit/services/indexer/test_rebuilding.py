@@ -21,7 +21,8 @@ from services.indexer.handlers import subscriptions
 from services.indexer.rebuilding import Rebuilder, RebuildPolicy
 from tests.fakes import FakeObjectStore
 from tests.fakes_search import FakeEmbedder, FakeKeywords, FakeVectors, HeldEmbedder
-from tests.library import ACTIVE, Library, sqlite
+from tests.library import ACTIVE, Library
+from tests.servers.databases import sqlite
 from tests.waiting import until
 
 TEXT = "one line about travel\nanother line about hotels"

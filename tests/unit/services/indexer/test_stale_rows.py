@@ -12,7 +12,8 @@ from services.indexer.deps import Deps
 from services.indexer.stale_rows import sweep
 from tests.fakes import FakeObjectStore
 from tests.fakes_search import FakeEmbedder, FakeKeywords, FakeVectors
-from tests.library import Library, cut, sqlite
+from tests.library import Library, cut
+from tests.servers.databases import sqlite
 
 TEXT = "one line\nanother line"
 NEVER, ALWAYS = 0, 2**62

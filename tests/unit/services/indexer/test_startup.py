@@ -13,7 +13,7 @@ from libs.storage.ports import IndexRow
 from libs.storage.sql.active_index import ActiveIndex, read_or_make
 from services.indexer.startup import prepare, probe, wanted_index
 from tests.fakes_search import FakeEmbedder, FakeKeywords, FakeVectors
-from tests.library import sqlite
+from tests.servers.databases import sqlite
 
 
 class KeywordsWithoutChinese(FakeKeywords):

@@ -1,22 +1,13 @@
 import errno
 import os
-from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
 
 from libs.kernel import DiskError
-from libs.storage.sql import Database, api_keys, open_database
+from libs.storage.sql import Database, api_keys
 from services.local.prepare import LOCAL_TENANT, make_api_key
 from services.local.settings import LocalSettings
-
-
-@pytest.fixture
-async def db(tmp_path: Path) -> AsyncIterator[Database]:
-    db = open_database(f"sqlite+aiosqlite:///{tmp_path / 'sluice.db'}")
-    await db.create_schema()
-    yield db
-    await db.close()
 
 
 async def tenant_of_the_file(db: Database, settings: LocalSettings) -> str | None:

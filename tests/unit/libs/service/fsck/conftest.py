@@ -10,7 +10,8 @@ from libs.kernel import chunk_id
 from libs.service.fsck import Examiner, Finding, Repairs, Stores, Tally, scan
 from libs.storage.sql import graph
 from tests.fakes import FakeObjectStore
-from tests.library import Library, sqlite
+from tests.library import Library
+from tests.servers.databases import sqlite
 
 TEXT = "Refunds\nAny order within 30 days.\n\nApproval\nThe team lead approves."
 

@@ -10,7 +10,8 @@ from libs.documents.likeness import likeness_of
 from libs.storage.sql import alike, documents
 from libs.storage.sql.alike import Alike
 from libs.storage.sql.tables import document_likeness, document_likeness_keys
-from tests.library import Library, sqlite
+from tests.library import Library
+from tests.servers.databases import sqlite
 
 TEXT = " ".join(f"Rule {n} says that {n * 7} euros are paid." for n in range(60))
 NEAR = TEXT.replace("Rule 30 says", "Rule 30, as changed in May, says")

@@ -7,7 +7,7 @@ from prometheus_client import REGISTRY
 
 from libs.kernel import new_id
 from libs.storage.sql import Database, documents, turns, uploads
-from tests.library import sqlite
+from tests.servers.databases import sqlite
 
 
 def count(name: str, **labels: str) -> float:

@@ -9,7 +9,8 @@ from sqlalchemy.dialects import mysql
 
 from libs.storage.sql.document_filter import DocumentFilter, has_tag, matching
 from libs.storage.sql.tables import documents
-from tests.library import Library, sqlite
+from tests.library import Library
+from tests.servers.databases import sqlite
 
 
 @pytest.fixture

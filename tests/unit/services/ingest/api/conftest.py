@@ -12,7 +12,7 @@ from sqlalchemy import select
 
 from libs.contracts import decode
 from libs.storage.keys import parsed_key, text_key
-from libs.storage.sql import Database, api_keys, documents, open_database
+from libs.storage.sql import Database, api_keys, documents
 from libs.storage.sql.tables import outbox
 from services.ingest.api.app import create_app
 from services.ingest.api.deps import Ingest
@@ -73,9 +73,7 @@ class World:
 
 
 @pytest.fixture
-async def world(tmp_path: Path) -> AsyncIterator[World]:
-    db = open_database(f"sqlite+aiosqlite:///{tmp_path / 'sluice.db'}")
-    await db.create_schema()
+async def world(db: Database, tmp_path: Path) -> AsyncIterator[World]:
     objects = FakeObjectStore()
     app = create_app(Ingest(db, objects, MAX_UPLOAD_BYTES, 0.01), missing=_nothing)
     transport = httpx.ASGITransport(app, raise_app_exceptions=False)
@@ -83,7 +81,6 @@ async def world(tmp_path: Path) -> AsyncIterator[World]:
         made = World(app, db, objects, client, tmp_path)
         client.headers.update(await made.key())
         yield made
-    await db.close()
 
 
 async def _nothing() -> list[str]:

@@ -15,7 +15,7 @@ from libs.service.document_watch import DocumentWatch
 from libs.service.failures import failing
 from libs.storage.keys import original_key, text_key
 from libs.storage.objects import DiskObjectStore
-from libs.storage.sql import Database, UnitOfWork, chunks, documents, open_database
+from libs.storage.sql import Database, UnitOfWork, chunks, documents
 from libs.storage.sql.tables import documents as document_rows
 from libs.storage.sql.tables import outbox
 from libs.storage.sql.uploads import StoredFile, take_in
@@ -72,11 +72,8 @@ class Pipeline:
 
 
 @pytest.fixture
-async def pipeline(tmp_path: Path) -> AsyncIterator[Pipeline]:
-    db = open_database(f"sqlite+aiosqlite:///{tmp_path / 'sluice.db'}")
-    await db.create_schema()
-    yield Pipeline(db, DiskObjectStore(tmp_path / "objects"))
-    await db.close()
+def pipeline(db: Database, tmp_path: Path) -> Pipeline:
+    return Pipeline(db, DiskObjectStore(tmp_path / "objects"))
 
 
 async def test_a_file_is_parsed_and_chunked(pipeline: Pipeline) -> None:

@@ -10,7 +10,7 @@ T = TypeVar("T")
 
 
 async def until(
-    condition: Callable[[], bool] | Callable[[], Awaitable[bool]], *, within_s: float = 10.0
+    condition: Callable[[], bool] | Callable[[], Awaitable[bool]], *, within_s: float = 60.0
 ) -> None:
     """Look again and again until it holds. Raises: TimeoutError."""
     async with asyncio.timeout(within_s):

@@ -33,9 +33,9 @@ async def test_nothing_is_lost_and_everybody_goes_on(settings: PlatformSettings)
     async with pipeline(settings) as work:
         platform = work.platform
         broker = await new_broker(settings, platform)
-        await until(lambda: platform.health.ready, within_s=30)
+        await until(lambda: platform.health.ready, within_s=60)
         await work.submit(range(20))
-        await until(lambda: len(work.effects) == 20, within_s=20)
+        await until(lambda: len(work.effects) == 20, within_s=60)
         await work.tell("before")
         await until(lambda: work.heard == ["before"])
 
@@ -43,17 +43,17 @@ async def test_nothing_is_lost_and_everybody_goes_on(settings: PlatformSettings)
         await work.submit(range(20, 60))
         await stop_broker(broker)
         await work.submit(range(60, 80))  # committed while there is no broker
-        await until(lambda: "kafka" in platform.health.missing, within_s=20)
+        await until(lambda: "kafka" in platform.health.missing, within_s=60)
         work.gate.set()
         broker = await new_broker(settings, platform)
-        await until(lambda: len(work.effects) == 80, within_s=40)
-        await until(lambda: platform.health.ready, within_s=20)
+        await until(lambda: len(work.effects) == 80, within_s=60)
+        await until(lambda: platform.health.ready, within_s=60)
 
         for number in range(5):
             await work.tell(f"after-{number}")
         await until(lambda: {f"after-{n}" for n in range(5)} <= set(work.heard))
         await work.submit(range(80, 100))
-        await until(lambda: len(work.effects) == 100, within_s=20)
+        await until(lambda: len(work.effects) == 100, within_s=60)
         assert set(work.effects.values()) == {1}
     await stop_broker(broker)
 
@@ -61,7 +61,7 @@ async def test_nothing_is_lost_and_everybody_goes_on(settings: PlatformSettings)
 async def test_three_restarts_in_a_row_while_work_comes_in(settings: PlatformSettings) -> None:
     async with pipeline(settings) as work:
         broker = await new_broker(settings, work.platform)
-        await until(lambda: work.platform.health.ready, within_s=30)
+        await until(lambda: work.platform.health.ready, within_s=60)
         for number in range(3):
             await work.submit(range(number * 20, number * 20 + 10))
             await stop_broker(broker)

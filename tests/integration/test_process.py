@@ -76,7 +76,7 @@ async def until_it_says(home: Path, wanted: tuple[bool, str]) -> None:
 
 async def stop(process: asyncio.subprocess.Process) -> str:
     process.send_signal(signal.SIGTERM)
-    return await end_of(process, within_s=15)
+    return await end_of(process, within_s=60)
 
 
 async def end_of(process: asyncio.subprocess.Process, *, within_s: float) -> str:

@@ -64,7 +64,7 @@ async def test_its_events_are_sent_again_and_have_their_effect_once(
 
         subscriptions = Subscriptions().on(DocumentUploaded, handle)
         consuming = asyncio.create_task(platform.consume(subscriptions, group_id="parser"))
-        await until(lambda: handled == dict.fromkeys(KEYS, 2), within_s=40)
+        await until(lambda: handled == dict.fromkeys(KEYS, 2), within_s=60)
 
         async def all_are_marked() -> bool:
             async with platform.db.reading() as sql:

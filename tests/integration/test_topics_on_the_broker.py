@@ -60,5 +60,5 @@ async def test_a_topic_with_other_partitions_is_named_with_both_numbers() -> Non
 async def test_no_broker_at_all_ends_in_time_and_says_where_it_looked() -> None:
     port = free_port()
     with pytest.raises(TransientError, match=rf"127\.0\.0\.1:{port} not ready within 0\.5 s"):
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(60):
             await apply_topics(KafkaConnection(f"127.0.0.1:{port}"), timeout_s=0.5)

@@ -45,7 +45,7 @@ async def effects(bus: KafkaBus) -> Counter[str]:
 
 async def until_it_says(process: asyncio.subprocess.Process, words: bytes) -> None:
     assert process.stdout is not None
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(60):
         while words not in await process.stdout.readline():
             pass
 

@@ -176,7 +176,7 @@ async def test_a_listener_hears_what_comes_and_after_a_new_log_all_of_it(bus: Ka
     stop = asyncio.Event()
     await bus.publish(control("before"))
     running = asyncio.create_task(listener.run(stop))
-    await asyncio.wait_for(listener.ready.wait(), 10)
+    await asyncio.wait_for(listener.ready.wait(), 60)
     await bus.publish(control("bad"), control("a"))
     await until(lambda: heard == ["bad", "a"])
     await bus.restart_broker()

@@ -57,7 +57,7 @@ async def test_every_client_gets_in(kafka: Kafka, db: Database, mechanism: str) 
     async with asyncio.TaskGroup() as tasks, KafkaPublisher(connection) as publisher:
         tasks.create_task(consumer.run(stop))
         tasks.create_task(listener.run(stop))
-        await asyncio.wait_for(listener.ready.wait(), 20)
+        await asyncio.wait_for(listener.ready.wait(), 60)
         stored = await publisher.send(record(f"of {mechanism}"))
         await publisher.send(to_record(TurnControl("t1", mechanism, "cancel")))
         await until(lambda: f"of {mechanism}" in handled and mechanism in heard)

@@ -53,7 +53,7 @@ class Replica:
         """Send it, and give the exit status of the process."""
         assert self.process is not None
         self.process.send_signal(number)
-        async with asyncio.timeout(25):  # what the supervisor gives it
+        async with asyncio.timeout(60):
             return await self.process.wait()
 
     async def missing(self) -> list[str]:

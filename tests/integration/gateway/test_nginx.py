@@ -70,7 +70,7 @@ async def proxied(front: Front, tmp_path: Path) -> AsyncIterator[httpx.AsyncClie
         url = f"http://127.0.0.1:{port}"
         key = {"Authorization": f"Bearer {front.stage.keys['acme']}"}
         async with httpx.AsyncClient(base_url=url, headers=key, timeout=20) as client:
-            await eventually(lambda: client.get("/live"), on=httpx.ConnectError, within_s=20)
+            await eventually(lambda: client.get("/live"), on=httpx.ConnectError, within_s=60)
             yield client
         nginx.terminate()
         await nginx.wait()
@@ -86,7 +86,7 @@ async def test_events_pass_nginx_one_by_one_and_unpacked(
         lines = response.aiter_lines()
         for seq, event in enumerate(SCRIPT, 2):
             await front.stage.executor.say(turn_id, [event])
-            async with asyncio.timeout(10):  # the next one is said only once this one is here
+            async with asyncio.timeout(60):  # the next one is said only once this one is here
                 while f"id: {seq}" != await anext(lines):
                     pass
         await front.stage.executor.end(turn_id)

@@ -52,7 +52,7 @@ async def test_a_question_goes_out_and_its_answer_comes_back_over_the_broker(
         KafkaPublisher(KafkaConnection(stack.broker.bootstrap)) as publisher,
         gateway.client.stream("POST", path, json={"text": "What?"}, headers=SSE) as response,
     ):
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(60):
             request = await requests.get()
         for n in range(20):
             async with stack.db.work() as sql:

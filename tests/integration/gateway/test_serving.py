@@ -12,7 +12,7 @@ pytestmark = pytest.mark.integration
 
 
 async def until_open(replies: Replies, count: int) -> None:
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(60):
         while replies.open_streams != count:  # noqa: ASYNC110 - nothing to wait on by design
             await asyncio.sleep(0.01)
 
@@ -46,7 +46,7 @@ async def test_events_arrive_one_by_one(front: Front) -> None:
             if line == "id: 1":
                 break
         await front.stage.executor.say(turn_id, [("delta", {"text": "soon"})])
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(60):
             async for line in lines:
                 if line.startswith('data: {"text"'):
                     break

@@ -46,7 +46,7 @@ async def served(db: Database, tmp_path: Path) -> AsyncIterator[Served]:
     stop, started = asyncio.Event(), asyncio.Event()
     app = create_app(ingest, missing=_nothing)
     serving = asyncio.create_task(serve_http(app, "127.0.0.1", port, stop=stop, started=started))
-    await asyncio.wait_for(started.wait(), 10)
+    await asyncio.wait_for(started.wait(), 60)
     base = f"http://127.0.0.1:{port}"
     async with httpx.AsyncClient(base_url=base, headers={"X-API-Key": key}, timeout=60) as client:
         yield Served(base, port, key, db, files, client)
@@ -55,7 +55,7 @@ async def served(db: Database, tmp_path: Path) -> AsyncIterator[Served]:
 
 
 async def until(condition: Callable[[], bool]) -> None:
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(60):
         while not condition():  # noqa: ASYNC110 - the disk tells nobody
             await asyncio.sleep(0.02)
 

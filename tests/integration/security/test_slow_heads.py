@@ -106,7 +106,7 @@ async def test_a_second_head_on_the_same_connection_is_bounded_too(port: int, be
     first = HEAD + b"\r\n"
     async with connected(port, first + (HEAD if begun == "together" else b"")) as stream:
         reader, writer = stream
-        await asyncio.wait_for(reader.readuntil(b'"here"'), 10)
+        await asyncio.wait_for(reader.readuntil(b'"here"'), 60)
         if begun == "later":
             writer.write(HEAD)
         assert (await answer(reader)).startswith("HTTP/1.1 408 ")

@@ -150,7 +150,7 @@ async def test_the_process_gets_ready_indexes_and_stops(tmp_path: Path, server: 
                 await sql.emit(DocumentChunked("t", "doc", 1, 2, 3))
             await until(lambda: _state(tmp_path) == "indexed", within_s=60)
             process.send_signal(signal.SIGTERM)
-            assert await asyncio.wait_for(process.wait(), 30) == 0
+            assert await asyncio.wait_for(process.wait(), 60) == 0
         finally:
             if process.returncode is None:
                 process.kill()

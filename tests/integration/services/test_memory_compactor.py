@@ -76,7 +76,7 @@ class Stack:
                 await asyncio.sleep(0.05)
 
     async def ready(self) -> None:
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(60):
             while True:
                 async with self.db.reading() as sql:
                     if any(row["ready"] for row in await living(sql)):
@@ -99,7 +99,7 @@ async def stack(tmp_path: Path) -> AsyncIterator[Stack]:
 
 async def end(process: asyncio.subprocess.Process) -> int:
     process.send_signal(signal.SIGTERM)
-    async with asyncio.timeout(15):
+    async with asyncio.timeout(60):
         return await process.wait()
 
 
@@ -111,9 +111,9 @@ async def test_waits_for_the_broker_folds_and_ends_in_good_order(tmp_path: Path)
         await made.start_broker()
         await made.ready()
         await made.publish(await made.completed_turn(conversation_id))
-        await made.folded(conversation_id, 1, within_s=20)
+        await made.folded(conversation_id, 1, within_s=60)
         await made.publish(await made.completed_turn(conversation_id))
-        await made.folded(conversation_id, 2, within_s=10)
+        await made.folded(conversation_id, 2, within_s=60)
         assert (tmp_path / "faust").is_dir()
         assert await end(service) == 0
         async with made.db.reading() as sql:
@@ -127,14 +127,14 @@ async def test_goes_on_after_a_broker_that_lost_its_log(tmp_path: Path) -> None:
             conversation_id = await turns.create_conversation(sql, "acme")
         service = await made.start_service(catch_up_interval_s=1)
         await made.publish(await made.completed_turn(conversation_id))
-        await made.folded(conversation_id, 1, within_s=20)
+        await made.folded(conversation_id, 1, within_s=60)
         assert made.broker is not None
         await stop_broker(made.broker)
         await made.completed_turn(conversation_id)
-        await made.folded(conversation_id, 2, within_s=10)  # no broker, but SQL says what is behind
+        await made.folded(conversation_id, 2, within_s=60)  # no broker, but SQL says what is behind
         await made.start_broker()
         await made.publish(await made.completed_turn(conversation_id))
-        await made.folded(conversation_id, 3, within_s=30)
+        await made.folded(conversation_id, 3, within_s=60)
         assert service.returncode is None
         assert await end(service) == 0
 
@@ -157,5 +157,5 @@ async def test_it_reads_a_kafka_that_wants_tls_and_a_password(tmp_path: Path, ka
         async with made.db.work() as sql:
             conversation_id = await turns.create_conversation(sql, "acme")
         await made.publish(await made.completed_turn(conversation_id))
-        await made.folded(conversation_id, 1, within_s=20)
+        await made.folded(conversation_id, 1, within_s=60)
         assert await end(service) == 0

@@ -55,7 +55,7 @@ async def service(module: str, home: Path, bootstrap: str) -> AsyncIterator[Proc
     finally:
         if process.returncode is None:
             process.send_signal(signal.SIGTERM)
-        await asyncio.wait_for(process.wait(), timeout=30)
+        await asyncio.wait_for(process.wait(), timeout=60)
 
 
 async def upload(db: Database, objects: DiskObjectStore, name: str) -> str:

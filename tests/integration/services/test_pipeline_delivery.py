@@ -56,7 +56,7 @@ async def test_an_urgent_document_does_not_wait_behind_a_bulk_batch(
     busy.held["bulk"] = asyncio.Event()
     await work.start()
     await work.upload(*names("bulk", bulk))
-    await until(lambda: len(busy.met) >= QUICK.flow.max_in_flight, within_s=30)
+    await until(lambda: len(busy.met) >= QUICK.flow.max_in_flight, within_s=60)
     (urgent,) = await work.upload("now-0", priority="urgent")
     await work.until_states(indexed=1)
     assert (await work.rows())[urgent]["state"] == "indexed"
@@ -165,7 +165,7 @@ async def test_events_of_documents_that_are_gone_hold_up_nobody(work: Pipeline) 
             for topic in waiting
         )
 
-    await until(nothing_waits, within_s=20)
+    await until(nothing_waits, within_s=60)
     async with work.db.reading() as sql:
         assert await sql.rows(select(dead_letters)) == []
         again = outbox.c.topic.endswith(".retry")
@@ -208,7 +208,7 @@ async def test_a_queue_that_nobody_works_off_is_named_until_somebody_does(work: 
     async def is_stalled() -> bool:
         return (await lags.read()).stalled
 
-    await until(is_stalled, within_s=20)
+    await until(is_stalled, within_s=60)
     report = await lags.read()
     (stalled,) = [lag for lag in report.lags if lag.verdict.is_alarm]
     assert (stalled.of.group, stalled.of.topic, stalled.waiting) == ("indexer", CHUNKED, 3)
@@ -238,7 +238,7 @@ async def test_a_rate_limited_model_shows_until_when_and_then_it_goes_on(work: P
     async def is_limited() -> bool:
         return (await why())[0] == "rate-limited"
 
-    await until(is_limited, within_s=20)
+    await until(is_limited, within_s=60)
     words = (await why())[1]
     assert words.startswith("rate limited: try 2 comes in ")
     await work.until_states(indexed=1)

@@ -71,7 +71,7 @@ async def test_two_split_the_partitions_do_all_once_and_hand_over_what_they_had(
     await until(lambda: sum(n.startswith("held") for n in work.embedder.fates.met) == 12)
     leaving = asyncio.create_task(work.end("chunker 2", "indexer 2"))
     work.embedder.fates.held["held"].set()
-    await until_shared(work, "chunker", "indexer", members=1, within_s=15)
+    await until_shared(work, "chunker", "indexer", members=1, within_s=60)
     await leaving
     await work.upload(*(f"last-{n}" for n in range(20)))
     await work.until_states(indexed=72)

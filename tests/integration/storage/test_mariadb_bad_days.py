@@ -153,7 +153,7 @@ async def test_a_frozen_server_is_waited_for_and_then_given_up_until_it_answers(
         async with db.work() as sql:
             await add(sql, "after")
 
-    await eventually(after, on=TransientError, within_s=30)
+    await eventually(after, on=TransientError, within_s=60)
     assert set(await numbers(db)) == {"before", "after"}
 
 
@@ -247,7 +247,7 @@ async def test_a_server_that_refuses_is_transient_and_taken_when_it_is_there(
     with pytest.raises(TransientError):
         await database.create_schema()
     proxy.refuses = False
-    await eventually(database.create_schema, on=TransientError, within_s=20)
+    await eventually(database.create_schema, on=TransientError, within_s=60)
     await database.check_schema()
     await database.close()
 

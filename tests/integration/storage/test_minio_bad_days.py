@@ -247,7 +247,7 @@ async def test_a_frozen_server_is_given_up_while_the_loop_goes_on_and_used_when_
             await store.put("t/new", b"new")
             assert await store.get("t/before") == b"before"
 
-        await eventually(works, on=TransientError, within_s=30)
+        await eventually(works, on=TransientError, within_s=60)
 
 
 async def test_a_process_ends_although_a_call_hangs(server: MinioServer, tmp_path: Path) -> None:
@@ -302,7 +302,7 @@ async def test_a_store_is_named_while_its_server_refuses_and_taken_when_it_is_th
         assert said == ["objects"] * len(said)
         proxy.refuses = False
 
-        await until(lambda: said[-1] is None, within_s=20)
+        await until(lambda: said[-1] is None, within_s=60)
         await store.put("t/k", b"x")
 
 
@@ -328,7 +328,7 @@ async def test_a_full_server_says_so_loses_nothing_and_writes_when_there_is_room
             async def works() -> None:
                 await store.write("t/new", in_pieces(DATA))
 
-            await eventually(works, on=TransientError, within_s=30)
+            await eventually(works, on=TransientError, within_s=60)
             assert await store.get("t/new") == DATA
 
 
@@ -347,7 +347,7 @@ async def test_a_link_gives_one_object_to_anybody_for_its_time(server: MinioServ
         assert answer.headers["content-type"] == "application/pdf"
         assert (await client.get(link.replace("%E5%90%88", "%E5%90%89"))).status_code == 403
         assert (await client.delete(link)).status_code == 403
-        await until(lambda: _expired(link), within_s=20)
+        await until(lambda: _expired(link), within_s=60)
     await store.close()
 
 

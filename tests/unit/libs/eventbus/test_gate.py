@@ -31,7 +31,7 @@ class Queue:
         await asyncio.sleep(0)
 
     async def until_passed(self, count: int) -> list[str]:
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(60):
             while len(self.passed) < count:  # noqa: ASYNC110
                 await asyncio.sleep(0.001)
         return self.passed[:count]

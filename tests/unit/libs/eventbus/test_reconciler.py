@@ -213,7 +213,7 @@ async def test_it_runs_at_once_when_woken_and_outlives_faults(bench: Bench) -> N
     bench.offsets.down = True
     reconciler, stop = bench.another(), asyncio.Event()
     running = asyncio.create_task(reconciler.run(stop))
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(60):
         while len(await bench.rows()) < 2:
             bench.offsets.down = False
             bench.epoch = "e2"

@@ -38,7 +38,7 @@ async def test_a_silent_stream_ends_when_its_key_is_revoked(db: Database) -> Non
         assert await anext(items) == 0
         async with db.work() as sql:
             await api_keys.revoke(sql, "acme", principal.key_id)
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(60):
             assert [item async for item in items] == []
     assert source.closed
 
@@ -48,7 +48,7 @@ async def test_a_busy_stream_ends_when_its_key_is_revoked(db: Database) -> None:
     async with db.work() as sql:
         await api_keys.revoke(sql, "acme", principal.key_id)
     endless = while_valid(source.items(10**9), db, principal, check_s=0.01)
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(60):
         assert len([item async for item in endless]) < 10**9
     assert source.closed
 

@@ -91,7 +91,7 @@ async def seen(db: Database, turn_id: str) -> Seen:
         return Seen(events, turns.result(await turns.load_turn(sql, "acme", turn_id)))
 
 
-async def until(condition: Callable[[], bool], *, within_s: float = 5.0) -> None:
+async def until(condition: Callable[[], bool], *, within_s: float = 60.0) -> None:
     """Wait for a condition that other tasks bring about. Raises: TimeoutError."""
     async with asyncio.timeout(within_s):
         while not condition():  # noqa: ASYNC110 - the product has no event for each test's wish

@@ -38,7 +38,7 @@ async def test_a_cancellation_is_seen_after_sql_was_away(db: Database) -> None:
         await flaky.failed.wait()
         async with db.work() as sql:  # no broadcast comes
             await cancel(sql, event.tenant, event.turn_id)
-        await asyncio.wait_for(stop.wait(), 5)
+        await asyncio.wait_for(stop.wait(), 60)
 
 
 class DatabaseThatLosesACancellation(Database):
@@ -66,7 +66,7 @@ async def test_a_turn_that_fails_while_sql_is_away_is_left_at_once(db: Database)
     event = await planned(db)
     flaky = DatabaseThatLosesACancellation(db)
     running = RunningTurns(flaky, poll_interval_s=0.01)
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(60):
         async with running.running(event.tenant, event.turn_id):
             await flaky.connecting.wait()
 

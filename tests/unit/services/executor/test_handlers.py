@@ -249,7 +249,7 @@ async def test_cancel_stops_a_stream_and_keeps_what_was_said(db: Database) -> No
     work = asyncio.create_task(executor.bus.deliver(event))
     await until(lambda: "delta" in [reply.type for reply in executor.fan_out.replies])
     await stop_requested(db, event)
-    async with asyncio.timeout(2):
+    async with asyncio.timeout(60):
         await work
     turn = await seen(db, event.turn_id)
     assert turn.turn["state"] == "cancelled"
@@ -264,7 +264,7 @@ async def test_cancel_stops_a_search_that_hangs(db: Database) -> None:
     work = asyncio.create_task(executor.bus.deliver(event))
     await until(lambda: bool(source.asked))
     await stop_requested(db, event)
-    async with asyncio.timeout(2):
+    async with asyncio.timeout(60):
         await work
     assert (await seen(db, event.turn_id)).turn["state"] == "cancelled"
 
@@ -282,7 +282,7 @@ async def test_cancelled_before_it_started_is_not_answered(db: Database) -> None
 async def test_broadcast_stops_at_once_and_only_what_sql_says(db: Database) -> None:
     source = FakeEvidenceSource(refund_evidence(), gate=asyncio.Event())
     executor = Executor(db, evidence=source)
-    executor.running._poll_interval_s = 60.0  # only the broadcast can be quick
+    executor.running._poll_interval_s = 3600.0  # only the broadcast can be quick
     event = await planned(db)
     work = asyncio.create_task(executor.bus.deliver(event))
     await until(lambda: bool(source.asked))
@@ -291,7 +291,7 @@ async def test_broadcast_stops_at_once_and_only_what_sql_says(db: Database) -> N
     assert not work.done()
     await stop_requested(db, event)
     await executor.running.on_control(broadcast)
-    async with asyncio.timeout(2):
+    async with asyncio.timeout(60):
         await work
     assert (await seen(db, event.turn_id)).turn["state"] == "cancelled"
 

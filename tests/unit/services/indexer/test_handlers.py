@@ -130,7 +130,7 @@ async def test_work_that_no_longer_matters_stops_at_once_and_takes_back_its_rows
     work = asyncio.create_task(world.bus.deliver(event))
     await world.embedder.asked.wait()
     await world.library.change("d", **changes)
-    await asyncio.wait_for(work, 2)
+    await asyncio.wait_for(work, 60)
     assert await world.rows() == (0, 0)
     assert await world.chunk_count(1) == 0
     assert world.bus.published == []
@@ -306,4 +306,4 @@ async def test_bulk_work_waits_while_urgent_work_is_under_way() -> None:
         await precedence.turn(Rank.URGENT)
         await asyncio.sleep(0)
         assert not bulk.done()
-    await asyncio.wait_for(bulk, 1)
+    await asyncio.wait_for(bulk, 60)

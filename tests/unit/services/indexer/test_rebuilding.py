@@ -182,7 +182,7 @@ async def test_a_cancel_stops_the_work_on_a_document_too(world: World) -> None:
     world.embedder.asked.clear()
     world.embedder.texts.clear()
     working = asyncio.create_task(world.rebuilder.step())
-    await asyncio.wait_for(world.embedder.asked.wait(), 5)  # the probe
+    await asyncio.wait_for(world.embedder.asked.wait(), 60)  # the probe
     async with world.library.db.work() as sql:
         await index_builds.cancel(sql)
     world.embedder.go.set()
@@ -248,7 +248,7 @@ async def test_a_writer_that_knew_only_the_old_set_shows_nothing_that_is_not_in_
     deps = Deps(world.library.db, FakeObjectStore(), held, world.vectors, world.keywords)
     world.bus = InMemoryBus(world.library.db, subscriptions(deps))
     writing = asyncio.create_task(world.bus.deliver(await world.upload("late")))
-    await asyncio.wait_for(held.asked.wait(), 5)
+    await asyncio.wait_for(held.asked.wait(), 60)
     await world.start()
     # The switch comes while the writer is still at work with what it knew.
     await world.until("switched")
@@ -264,7 +264,7 @@ async def test_a_writer_that_knew_no_new_set_is_followed_by_the_builder(world: W
     event = await world.upload("late")
     world.embedder.go.clear()
     writing = asyncio.create_task(world.bus.deliver(event))
-    await asyncio.wait_for(world.embedder.asked.wait(), 5)
+    await asyncio.wait_for(world.embedder.asked.wait(), 60)
     await world.start()
     await world.rebuilder.step()
     world.embedder.go.set()
@@ -283,7 +283,7 @@ async def test_work_that_somebody_waits_for_goes_first(world: World) -> None:
         for _ in range(200):
             await asyncio.sleep(0.001)
         assert not [text for text in world.embedder.texts if text in TEXT]
-    await asyncio.wait_for(copying, 5)
+    await asyncio.wait_for(copying, 60)
     assert [text for text in world.embedder.texts if text in TEXT]
 
 
@@ -294,7 +294,7 @@ async def test_a_new_start_goes_on_where_the_last_one_was(world: World) -> None:
     await world.rebuilder.step()
     world.embedder.go.clear()
     working = asyncio.create_task(world.rebuilder.step())
-    await asyncio.wait_for(world.embedder.asked.wait(), 5)
+    await asyncio.wait_for(world.embedder.asked.wait(), 60)
     working.cancel()
     await asyncio.gather(working, return_exceptions=True)
     world.use(HeldEmbedder())
@@ -351,9 +351,9 @@ async def test_a_fault_of_the_builder_ends_nothing_else_and_is_told(world: World
     async def is_done() -> bool:
         return await world.state() == "done"
 
-    await until(is_told, within_s=10)
+    await until(is_told, within_s=60)
     world.vectors.ensure = broken  # type: ignore[method-assign]
-    await until(is_done, within_s=10)
+    await until(is_done, within_s=60)
     stop.set()
     await running
     assert await world.held() == {("a", 1, 2)}
@@ -406,7 +406,7 @@ async def test_a_search_that_comes_too_late_for_the_old_set_finds_in_the_new_one
     held.go.clear()
     retriever = Retriever(world.library.db, SlowQuery(), world.vectors, world.keywords)
     searching = asyncio.create_task(retriever.search("t", "travel"))
-    await asyncio.wait_for(held.asked.wait(), 5)
+    await asyncio.wait_for(held.asked.wait(), 60)
     await world.until("done")
     held.go.set()
     assert {hit.document_id for hit in await searching} == {"a"}

@@ -279,7 +279,7 @@ async def test_progress_streams_until_the_end_and_resumes(world: World) -> None:
     reading = asyncio.create_task(read_events(world, body["id"]))
     await asyncio.sleep(0)
     await world.index(body["id"])
-    events = await asyncio.wait_for(reading, 5)
+    events = await asyncio.wait_for(reading, 60)
     assert [(event.id, event.event) for event in events] == [
         ("1", "uploaded"),
         ("2", "parsed"),
@@ -301,7 +301,7 @@ async def test_progress_of_a_deleted_document_ends(world: World) -> None:
     async with world.db.work() as sql:
         await documents.tombstone(sql, "acme", body["id"])
         await documents.purge(sql, "acme", body["id"])
-    events = await asyncio.wait_for(reading, 5)
+    events = await asyncio.wait_for(reading, 60)
     assert [event.event for event in events] == ["uploaded", "deleted"]
 
 

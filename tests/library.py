@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 
 from sqlalchemy import insert, update
 
+from libs.contracts import DocumentChunked
 from libs.documents.analysis import analyse
 from libs.documents.model import Chunk
 from libs.kernel import chunk_id, now_us
@@ -98,6 +99,15 @@ class Library:
         async with self.db.work() as sql:
             await chunks.add(sql, tenant, document_id, generation, [*parents, *children])
         return children
+
+    async def chunked(self, document_id: str, text: str, *, generation: int = 1) -> DocumentChunked:
+        """A document, or a later generation of it, that is cut and not searchable; its event."""
+        if generation == 1:
+            await self.record(document_id, state="chunked", active=None)
+        else:
+            await self.change(document_id, state="chunked", generation=generation)
+        children = await self.write_chunks(document_id, text, generation=generation)
+        return DocumentChunked("t", document_id, generation, 1, len(children))
 
     async def index(
         self,

@@ -14,3 +14,8 @@ async def emitted(db: Database) -> list[tuple[str, Any]]:
     async with db.reading() as sql:
         rows = await sql.rows(select(outbox).order_by(outbox.c.created_at, outbox.c.id))
     return [(row["topic"], decode(row["value"])) for row in rows]
+
+
+async def announced(db: Database) -> list[Any]:
+    """The event of every row, oldest first."""
+    return [event for _, event in await emitted(db)]

@@ -19,8 +19,8 @@ from semchunk import chunkerify  # type: ignore[attr-defined]
 from libs.chunking.chunking import chunk_document
 from libs.chunking.plan import recommend_plan
 from libs.chunking.profile import profile_of
-from libs.documents.markdown import read_markdown
 from libs.documents.model import ParsedDocument
+from tests import parsed
 from tests.corpus import make_documents
 
 BASE_CHARS = 250_000
@@ -41,11 +41,6 @@ def markdown(chars: int) -> str:
     ]
     text = "\n\n".join(parts)
     return (text * (chars // len(text) + 1))[:chars]
-
-
-def parsed(source: str) -> ParsedDocument:
-    text, blocks = read_markdown(source)
-    return ParsedDocument(text, blocks, "text/markdown")
 
 
 def ours(document: ParsedDocument) -> int:
@@ -73,7 +68,7 @@ def seconds(cut: Callable[[ParsedDocument], int], document: ParsedDocument) -> f
 
 def main() -> int:
     cutters = {OURS: ours, **rivals()}
-    documents = {factor: parsed(markdown(BASE_CHARS * factor)) for factor in FACTORS}
+    documents = {factor: parsed.markdown(markdown(BASE_CHARS * factor)) for factor in FACTORS}
     taken: dict[tuple[str, int], list[float]] = {}
     for _ in range(ROUNDS):
         for name, cut in cutters.items():

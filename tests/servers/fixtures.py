@@ -1,15 +1,16 @@
 """The servers that tests share, each started when the first test of a session asks for it."""
 
-from collections.abc import Iterator
+from collections.abc import AsyncIterator, Iterator
 
 import pytest
 
 from tests.servers.elasticsearch import Elasticsearch
-from tests.servers.frame import running
+from tests.servers.frame import Server, running
 from tests.servers.kafka import Kafka
 from tests.servers.mariadb import MariaDb
 from tests.servers.milvus import Milvus
 from tests.servers.minio import MinioServer
+from tests.servers.proxy import Proxy, proxy_to
 from tests.servers.tika import TikaServer
 
 
@@ -47,3 +48,10 @@ def minio(tmp_path_factory: pytest.TempPathFactory) -> Iterator[MinioServer]:
 def tika(tmp_path_factory: pytest.TempPathFactory) -> Iterator[TikaServer]:
     with running(TikaServer(tmp_path_factory.mktemp("tika"))) as server:
         yield server
+
+
+@pytest.fixture
+async def proxy(server: Server) -> AsyncIterator[Proxy]:
+    """In front of the server that a module calls `server`."""
+    async with proxy_to(server.port) as proxy:
+        yield proxy

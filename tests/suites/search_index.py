@@ -1,6 +1,7 @@
 """What every search index must do, whatever its backend. Subclasses give the `index` fixture."""
 
 from collections.abc import Sequence
+from typing import Any, Generic, TypeVar
 
 import numpy as np
 import pytest
@@ -9,6 +10,8 @@ from libs.documents.analysis import analyse
 from libs.kernel import TransientError
 from libs.retrieval.channels import MAX_ROWS
 from libs.storage.ports import IndexRow, KeywordIndex, Vector, VectorIndex
+
+Index = TypeVar("Index", bound=VectorIndex | KeywordIndex)
 
 DIMENSION = 8
 AWKWARD = "a\"\\' or 1 == 1 中文"
@@ -79,30 +82,29 @@ def unit_vector(*values: float) -> Vector:
     return np.asarray(vector / np.linalg.norm(vector), dtype=np.float32)
 
 
-class VectorIndexSuite:
-    @pytest.fixture
-    def name(self) -> str:
-        return "vectors_v1"
+class SearchIndexSuite(Generic[Index]):
+    """What both kinds of index must do."""
 
-    async def test_nearest_first_with_cosine_as_score(self, index: VectorIndex, name: str) -> None:
-        await index.upsert(name, [self._row("far", 0, 1), self._row("near", 1, 0.1)])
-        hits = await index.search(name, "t", unit_vector(1), 10)
-        assert [hit.chunk_id for hit in hits] == ["near", "far"]
-        assert hits[0].score == pytest.approx(1 / np.sqrt(1.01), abs=1e-4)
-        assert (hits[0].document_id, hits[0].generation) == ("d1", 1)
+    def a_row(self, chunk_id: str, **fields: Any) -> IndexRow:
+        """A row that `found` finds."""
+        raise NotImplementedError
+
+    async def found(self, index: Index, name: str) -> set[str]:
+        """The ids of the chunks of tenant `t` that one search finds."""
+        raise NotImplementedError
 
     async def test_what_is_dropped_is_gone_and_does_not_come_back_by_itself(
-        self, index: VectorIndex, name: str
+        self, index: Index, name: str
     ) -> None:
         other = f"{name}_other"
         await index.ensure(other)
-        await index.upsert(name, [self._row("c", 1)])
-        await index.upsert(other, [self._row("c", 1)])
+        await index.upsert(name, [self.a_row("c")])
+        await index.upsert(other, [self.a_row("c")])
         for _ in range(2):  # a repeat finds nothing
             await index.drop(other)
             assert not await index.exists(other)
         for write in (
-            index.upsert(other, [self._row("late", 1)]),
+            index.upsert(other, [self.a_row("late")]),
             index.delete(other, "t", "d1"),
         ):
             with pytest.raises(TransientError):
@@ -112,6 +114,34 @@ class VectorIndexSuite:
         await index.ensure(other)
         assert await index.count(other, "t") == 0
         await index.drop(other)
+
+    async def test_delete_drops_the_given_generations(self, index: Index, name: str) -> None:
+        rows = [self.a_row(f"g{i}", generation=i) for i in (1, 2, 3)]
+        await index.upsert(name, [*rows, self.a_row("other", document_id="d2")])
+        await index.delete(name, "t", "d1", generations=range(2))
+        assert await self.found(index, name) == {"g2", "g3", "other"}
+        await index.delete(name, "t", "d1")
+        assert await index.count(name, "t", "d1") == 0
+        assert await index.count(name, "t") == 1
+
+
+class VectorIndexSuite(SearchIndexSuite[VectorIndex]):
+    @pytest.fixture
+    def name(self) -> str:
+        return "vectors_v1"
+
+    def a_row(self, chunk_id: str, **fields: Any) -> IndexRow:
+        return self._row(chunk_id, 1, **fields)
+
+    async def found(self, index: VectorIndex, name: str) -> set[str]:
+        return {hit.chunk_id for hit in await index.search(name, "t", unit_vector(1), 10)}
+
+    async def test_nearest_first_with_cosine_as_score(self, index: VectorIndex, name: str) -> None:
+        await index.upsert(name, [self._row("far", 0, 1), self._row("near", 1, 0.1)])
+        hits = await index.search(name, "t", unit_vector(1), 10)
+        assert [hit.chunk_id for hit in hits] == ["near", "far"]
+        assert hits[0].score == pytest.approx(1 / np.sqrt(1.01), abs=1e-4)
+        assert (hits[0].document_id, hits[0].generation) == ("d1", 1)
 
     async def test_a_repeat_overwrites(self, index: VectorIndex, name: str) -> None:
         await index.upsert(name, [self._row("c", 0, 1)])
@@ -139,16 +169,6 @@ class VectorIndexSuite:
         found = await index.search(name, "t", query, 10, documents=wanted)
         assert [hit.chunk_id for hit in found] == ["x", "c3", "c7"]
         assert await index.search(name, "t", query, 10, documents=["none"]) == []
-
-    async def test_delete_drops_the_given_generations(self, index: VectorIndex, name: str) -> None:
-        rows = [self._row(f"g{i}", 1, generation=i) for i in (1, 2, 3)]
-        await index.upsert(name, [*rows, self._row("other", 1, document_id="d2")])
-        await index.delete(name, "t", "d1", generations=range(2))
-        hits = await index.search(name, "t", unit_vector(1), 10)
-        assert {hit.chunk_id for hit in hits} == {"g2", "g3", "other"}
-        await index.delete(name, "t", "d1")
-        assert await index.count(name, "t", "d1") == 0
-        assert await index.count(name, "t") == 1
 
     async def test_entries_name_every_row_of_a_tenant_or_document(
         self, index: VectorIndex, name: str
@@ -205,32 +225,16 @@ class VectorIndexSuite:
         )
 
 
-class KeywordIndexSuite:
+class KeywordIndexSuite(SearchIndexSuite[KeywordIndex]):
     @pytest.fixture
     def name(self) -> str:
         return "keywords_v1"
 
-    async def test_what_is_dropped_is_gone_and_does_not_come_back_by_itself(
-        self, index: KeywordIndex, name: str
-    ) -> None:
-        other = f"{name}_other"
-        await index.ensure(other)
-        await index.upsert(name, [row("c", "text")])
-        await index.upsert(other, [row("c", "text")])
-        for _ in range(2):  # a repeat finds nothing
-            await index.drop(other)
-            assert not await index.exists(other)
-        for write in (
-            index.upsert(other, [row("late", "text")]),
-            index.delete(other, "t", "d1"),
-        ):
-            with pytest.raises(TransientError):
-                await write
-        assert not await index.exists(other)
-        assert await index.count(name, "t") == 1
-        await index.ensure(other)
-        assert await index.count(other, "t") == 0
-        await index.drop(other)
+    def a_row(self, chunk_id: str, **fields: Any) -> IndexRow:
+        return row(chunk_id, "text", **fields)
+
+    async def found(self, index: KeywordIndex, name: str) -> set[str]:
+        return {hit.chunk_id for hit in await index.search(name, "t", ["text"], 10)}
 
     @pytest.mark.parametrize(
         ("text", "question"),
@@ -293,16 +297,6 @@ class KeywordIndexSuite:
         found = await index.search(name, "t", ["leav"], 10, documents=wanted)
         assert {hit.chunk_id for hit in found} == {"x", "c3", "c7"}
         assert await index.search(name, "t", ["leav"], 10, documents=["none"]) == []
-
-    async def test_delete_drops_the_given_generations(self, index: KeywordIndex, name: str) -> None:
-        rows = [row(f"g{i}", "text", generation=i) for i in (1, 2, 3)]
-        await index.upsert(name, [*rows, row("other", "text", document_id="d2")])
-        await index.delete(name, "t", "d1", generations=range(2))
-        hits = await index.search(name, "t", ["text"], 10)
-        assert {hit.chunk_id for hit in hits} == {"g2", "g3", "other"}
-        await index.delete(name, "t", "d1")
-        assert await index.count(name, "t", "d1") == 0
-        assert await index.count(name, "t") == 1
 
     async def test_frequencies_count_rows_not_occurrences(
         self, index: KeywordIndex, name: str

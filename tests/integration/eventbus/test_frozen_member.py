@@ -4,7 +4,6 @@ import asyncio
 import signal
 import sys
 from collections import Counter
-from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
@@ -13,21 +12,14 @@ from sqlalchemy import insert, select
 from libs.contracts import DocumentUploaded
 from libs.eventbus import Subscriptions
 from libs.storage.sql.tables import leases
-from tests.integration.eventbus.kafka_bus import KafkaBus, kafka_bus
+from tests.integration.eventbus.kafka_bus import KafkaBus
 from tests.integration.eventbus.member_process import take
-from tests.servers.brokers import AnyBroker
 from tests.suites.eventbus import record, until_committed
 
 pytestmark = pytest.mark.integration
 
 ROOT = Path(__file__).parents[3]
 PARTITIONS = 6
-
-
-@pytest.fixture
-async def bus(tmp_path: Path, broker: AnyBroker) -> AsyncIterator[KafkaBus]:
-    async with kafka_bus(tmp_path, broker) as started:
-        yield started
 
 
 async def publish(bus: KafkaBus, *names: str) -> None:

@@ -1,9 +1,8 @@
 """Groups, rebalances, lanes and new logs on each broker."""
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
+from collections.abc import Callable
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 import structlog
@@ -12,28 +11,18 @@ from prometheus_client import REGISTRY
 from libs.contracts import OutgoingRecord, TurnControl, to_record
 from libs.eventbus import Consumer, FlowPolicy, Listener
 from libs.eventbus.reporting import report_nothing
-from tests.integration.eventbus.kafka_bus import GROUP, SESSION_S, KafkaBus, kafka_bus
-from tests.servers.brokers import AnyBroker
+from tests.integration.eventbus.kafka_bus import GROUP, SESSION_S, KafkaBus
 from tests.suites.eventbus import (
     POLICIES,
     TOPIC,
     Recorder,
     record,
-    recorder,
     until,
     until_committed,
     uploaded,
 )
 
-__all__ = ["recorder"]
-
 pytestmark = pytest.mark.integration
-
-
-@pytest.fixture
-async def bus(tmp_path: Path, broker: AnyBroker) -> AsyncIterator[KafkaBus]:
-    async with kafka_bus(tmp_path, broker) as started:
-        yield started
 
 
 async def test_a_step_longer_than_every_time_limit_neither_leaves_nor_starts_twice(

@@ -3,7 +3,6 @@
 import dataclasses
 import json
 from collections.abc import AsyncIterator, Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -17,8 +16,7 @@ from libs.contracts.store import SchemaStore
 from libs.eventbus import Subscriptions
 from libs.eventbus.registry import COMPATIBILITY, USER_REFUSED, SchemaRegistry
 from libs.kernel import PermanentError, TransientError
-from tests.integration.eventbus.kafka_bus import KafkaBus, kafka_bus
-from tests.servers.brokers import AnyBroker
+from tests.integration.eventbus.kafka_bus import KafkaBus
 from tests.standins.schema_registry import RegistryServer
 from tests.suites.eventbus import until
 
@@ -130,12 +128,6 @@ async def test_away_or_closed_to_us_it_is_waited_for_by_name(server: RegistrySer
 def test_an_address_that_cannot_work_is_refused_with_an_example(url: str) -> None:
     with pytest.raises(PermanentError, match="SCHEMA_REGISTRY_URL must be like https"):
         SchemaRegistry(url)
-
-
-@pytest.fixture
-async def bus(tmp_path: Path, broker: AnyBroker) -> AsyncIterator[KafkaBus]:
-    async with kafka_bus(tmp_path, broker) as started:
-        yield started
 
 
 async def test_a_record_of_an_unknown_schema_waits_while_the_registry_is_away(

@@ -74,6 +74,7 @@ def strict_xlsx() -> bytes:
 
 
 def archive(members: Mapping[str, str | bytes]) -> bytes:
+    """A ZIP file of these members."""
     buffer = io.BytesIO()
     with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED) as file:
         for name, content in members.items():

@@ -25,6 +25,7 @@ from tests.integration.parser.made_files import (
     table,
 )
 from tests.integration.parser.tikas import TIKAS, tika_url
+from tests.parsed import shape
 
 MAX_CHARS = 50_000
 WORD = docx(
@@ -54,13 +55,6 @@ async def read(pool: ParserPool, data: bytes, name: str) -> ParsedDocument:
     document = load_document(parsed.files)
     assert parsed.char_count == len(document.text)
     return document
-
-
-def shape(document: ParsedDocument) -> list[tuple[str, str]]:
-    return [
-        (f"h{b.level}" if b.level else b.kind.value, document.text[b.start : b.end])
-        for b in document.blocks
-    ]
 
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")

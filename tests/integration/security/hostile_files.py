@@ -6,7 +6,7 @@ import io
 import stat
 import zipfile
 
-from tests.integration.parser.made_files import docx, paragraph, pdf, pdf_of
+from tests.integration.parser.made_files import archive, docx, paragraph, pdf, pdf_of
 
 _EXPANDS_TO = 300_000_000  # bytes
 
@@ -15,20 +15,11 @@ def zeros(size: int = _EXPANDS_TO) -> bytes:
     return b"0" * size
 
 
-def packed(members: dict[str, bytes]) -> bytes:
-    """A ZIP file of these members."""
-    buffer = io.BytesIO()
-    with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED) as file:
-        for name, content in members.items():
-            file.writestr(name, content)
-    return buffer.getvalue()
-
-
 def with_member(document: bytes, name: str, content: bytes) -> bytes:
     """A ZIP-based document with one member replaced or added."""
     with zipfile.ZipFile(io.BytesIO(document)) as file:
         members = {info.filename: file.read(info) for info in file.infolist()}
-    return packed({**members, name: content})
+    return archive({**members, name: content})
 
 
 def word_bomb(text: bytes = b"") -> bytes:
@@ -88,7 +79,7 @@ def slide_bomb() -> bytes:
 def open_document_bomb() -> bytes:
     office = "urn:oasis:names:tc:opendocument:xmlns:office:1.0"
     text = "urn:oasis:names:tc:opendocument:xmlns:text:1.0"
-    return packed(
+    return archive(
         {
             "mimetype": b"application/vnd.oasis.opendocument.text",
             "content.xml": f'<office:document-content xmlns:office="{office}" xmlns:text="{text}">'
@@ -100,7 +91,7 @@ def open_document_bomb() -> bytes:
 
 
 def book_bomb() -> bytes:
-    return packed(
+    return archive(
         {
             "mimetype": b"application/epub+zip",
             "META-INF/container.xml": b'<container version="1.0" xmlns="urn:oasis:names:tc:'
@@ -118,9 +109,9 @@ def book_bomb() -> bytes:
 
 def nested_zip(depth: int = 30) -> bytes:
     """A ZIP in a ZIP in a ZIP …, inside a Word file."""
-    inner = packed({"a.txt": b"x"})
+    inner = archive({"a.txt": b"x"})
     for _ in range(depth):
-        inner = packed({"inner.zip": inner})
+        inner = archive({"inner.zip": inner})
     document = docx(paragraph("text"))
     with zipfile.ZipFile(io.BytesIO(document)) as file:
         kinds = file.read("[Content_Types].xml")
@@ -314,7 +305,7 @@ def _office(main: str, media_type: str, members: dict[str, bytes]) -> bytes:
                 "sheet.main", "worksheet"
             )
             kinds += f'<Override PartName="/{name}" ContentType="{kind}"/>'
-    return packed(
+    return archive(
         {
             "[Content_Types].xml": f"{kinds}</Types>".encode(),
             "_rels/.rels": _relation("officeDocument", main),

@@ -1,18 +1,14 @@
 """Values that mean something to SQL, filters or headers are kept or refused, never obeyed."""
 
 import json
-from collections.abc import AsyncIterator
-from pathlib import Path
 from urllib.parse import quote, unquote
 
 import httpx
 import pytest
 
-from tests.integration.security.api import Api, running_api
+from tests.integration.security.api import Api
 from tests.suites.search_index import HOSTILE
-from tests.unit.services.gateway.conftest import Stage, settings, stage
 
-__all__ = ["settings", "stage"]
 pytestmark = pytest.mark.integration
 
 NAMES = {
@@ -33,12 +29,6 @@ NAMES = {
     "a%0D%0ASet-Cookie: x=1.txt": "aSet-Cookie: x=1.txt",
     " ": "unnamed",
 }
-
-
-@pytest.fixture
-async def api(stage: Stage, tmp_path: Path) -> AsyncIterator[Api]:
-    async with running_api(stage, tmp_path / "objects") as api:
-        yield api
 
 
 async def test_a_domain_and_a_tag_are_themselves_or_refused(api: Api) -> None:

@@ -1,26 +1,17 @@
 """Missing, wrong, revoked and weak keys on every operation of the OpenAPI document."""
 
 import json
-from collections.abc import AsyncIterator, Iterator
-from pathlib import Path
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
 
 from libs.storage.sql import api_keys
-from tests.integration.security.api import Api, running_api
-from tests.unit.services.gateway.conftest import Stage, settings, stage
+from tests.integration.security.api import Api
 
-__all__ = ["settings", "stage"]
 pytestmark = pytest.mark.integration
 
 OPEN = {"/live", "/ready", "/metrics", "/asyncapi"}  # what they show is nobody's
-
-
-@pytest.fixture
-async def api(stage: Stage, tmp_path: Path) -> AsyncIterator[Api]:
-    async with running_api(stage, tmp_path / "objects") as api:
-        yield api
 
 
 def operations(document: dict[str, Any]) -> Iterator[tuple[str, str]]:

@@ -6,7 +6,6 @@
 import asyncio
 import os
 import sys
-from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
@@ -15,10 +14,8 @@ from fastapi.responses import JSONResponse
 
 from tests.integration.gateway.serving import served
 from tests.integration.security import schemathesis_hooks
-from tests.integration.security.api import Api, running_api
-from tests.unit.services.gateway.conftest import Stage, settings, stage
+from tests.integration.security.api import Api
 
-__all__ = ["settings", "stage"]
 pytestmark = pytest.mark.integration
 
 _ROOT = Path(__file__).parents[3]
@@ -27,12 +24,6 @@ _CHECKS = (
     "not_a_server_error,status_code_conformance,content_type_conformance,"
     "response_schema_conformance,response_headers_conformance,error_is_a_problem"
 )
-
-
-@pytest.fixture
-async def api(stage: Stage, tmp_path: Path) -> AsyncIterator[Api]:
-    async with running_api(stage, tmp_path / "objects") as api:
-        yield api
 
 
 async def schemathesis(url: str, key: str, ids: str, examples: int) -> str:

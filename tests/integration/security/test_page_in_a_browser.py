@@ -12,9 +12,8 @@ from sqlalchemy import update
 from libs.storage.sql.tables import documents
 from services.gateway.settings import GatewaySettings
 from tests.integration.security.api import Api, running_api
-from tests.unit.services.gateway.conftest import Stage, settings, stage
+from tests.unit.services.gateway.conftest import Stage
 
-__all__ = ["settings", "stage"]
 pytestmark = pytest.mark.integration
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")

@@ -5,18 +5,15 @@ A route whose path names something that has no example here fails the test.
 
 import json
 import re
-from collections.abc import AsyncIterator, Iterator
-from pathlib import Path
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
 from sqlalchemy import select
 
 from libs.storage.sql.tables import metadata
-from tests.integration.security.api import Api, running_api
-from tests.unit.services.gateway.conftest import Stage, settings, stage
+from tests.integration.security.api import Api
 
-__all__ = ["settings", "stage"]
 pytestmark = pytest.mark.integration
 
 _OF_PROCESSES = {"leases", "workers"}  # they say who works, not what was done
@@ -28,12 +25,6 @@ BODIES: dict[tuple[str, str], Any] = {
 }
 # Ids that are not a tenant's: asked for without an example, they are unknown to everybody.
 NOBODYS = {"name"}
-
-
-@pytest.fixture
-async def api(stage: Stage, tmp_path: Path) -> AsyncIterator[Api]:
-    async with running_api(stage, tmp_path / "objects") as api:
-        yield api
 
 
 async def everything(api: Api) -> dict[str, Any]:

@@ -17,7 +17,7 @@ from libs.storage.sql.tables import turns as turns_table
 from tests.servers.databases import empty_database
 from tests.servers.frame import running
 from tests.servers.mariadb import MariaDb
-from tests.servers.proxy import Proxy, proxy_to
+from tests.servers.proxy import Proxy
 from tests.waiting import eventually
 
 RECORD = OutgoingRecord("documents.uploaded.v1", "d1", b"value", {"ce_id": "1"})
@@ -155,12 +155,6 @@ async def test_a_frozen_server_is_waited_for_and_then_given_up_until_it_answers(
 
     await eventually(after, on=TransientError, within_s=60)
     assert set(await numbers(db)) == {"before", "after"}
-
-
-@pytest.fixture
-async def proxy(server: MariaDb) -> AsyncIterator[Proxy]:
-    async with proxy_to(server.port) as proxy:
-        yield proxy
 
 
 def through(proxy: Proxy, url: str) -> str:

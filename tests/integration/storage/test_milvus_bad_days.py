@@ -10,7 +10,7 @@ from libs.storage.ports import IndexRow
 from libs.storage.vectors import MilvusVectors
 from tests.servers.frame import running
 from tests.servers.milvus import TOKEN, Milvus
-from tests.servers.proxy import Proxy, proxy_to
+from tests.servers.proxy import Proxy
 from tests.suites.search_index import DIMENSION, listed, unit_vector
 from tests.waiting import eventually
 
@@ -23,12 +23,6 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Milvus]:
     """One that these tests kill and freeze; whoever calls it needs a password."""
     with running(Milvus(tmp_path_factory.mktemp("milvus"), authorization=True)) as server:
         yield server
-
-
-@pytest.fixture
-async def proxy(server: Milvus) -> AsyncIterator[Proxy]:
-    async with proxy_to(server.port) as proxy:
-        yield proxy
 
 
 @pytest.fixture

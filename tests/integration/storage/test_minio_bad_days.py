@@ -20,7 +20,7 @@ from libs.storage.objects.s3 import S3Access, S3ObjectStore, S3Policy
 from libs.web import attachment
 from tests.servers.frame import running
 from tests.servers.minio import MinioServer, access_to, bucket_on
-from tests.servers.proxy import Proxy, proxy_to
+from tests.servers.proxy import Proxy
 from tests.small_disk import small_disk
 from tests.waiting import eventually, until
 
@@ -35,12 +35,6 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[MinioServer]:
     """One that the tests of this module may hurt."""
     with running(MinioServer(tmp_path_factory.mktemp("hurt") / "minio")) as server:
         yield server
-
-
-@pytest.fixture
-async def proxy(server: MinioServer) -> AsyncIterator[Proxy]:
-    async with proxy_to(server.port) as proxy:
-        yield proxy
 
 
 @pytest.fixture

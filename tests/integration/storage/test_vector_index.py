@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import AsyncIterator, Iterator
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import pytest
 from pymilvus import MilvusClient, MilvusException
@@ -15,6 +16,8 @@ from tests.milvus_lite import MilvusLite, milvus_lite
 from tests.servers.milvus import Milvus
 from tests.suites.search_index import DIMENSION, VectorIndexSuite, unit_vector
 from tests.waiting import eventually
+
+WHEN_TOLD = FlushPolicy(rows=10**9, idle_s=3600.0)
 
 
 @pytest.fixture(scope="module")
@@ -36,11 +39,17 @@ def name() -> str:
 
 @pytest.fixture
 async def index(server: MilvusLite | Milvus, name: str) -> AsyncIterator[MilvusVectors]:
-    index = MilvusVectors(server.uri, DIMENSION)
-    await eventually(lambda: index.ensure(name), on=TransientError)
+    index = await opened(server, name)
     yield index
     await index.drop(name)
     await index.close()
+
+
+async def opened(server: MilvusLite | Milvus, name: str, **options: Any) -> MilvusVectors:
+    """With its collection; a server that is only just up may need a moment."""
+    index = MilvusVectors(server.uri, DIMENSION, **options)
+    await eventually(lambda: index.ensure(name), on=TransientError)
+    return index
 
 
 class TestVectorIndex(VectorIndexSuite):
@@ -80,8 +89,7 @@ async def test_more_rows_than_a_page_are_all_listed_once(index: MilvusVectors, n
 
 
 async def test_rows_are_found_across_flushes(lite: MilvusLite, name: str) -> None:
-    index = MilvusVectors(lite.uri, DIMENSION, flush=FlushPolicy(rows=8, idle_s=0.01))
-    await index.ensure(name)
+    index = await opened(lite, name, flush=FlushPolicy(rows=8, idle_s=0.01))
     for i in range(5):
         await index.upsert(name, [_row(f"c{i}.{j}", i + 1) for j in range(4)])
     await index.flush(name)
@@ -95,8 +103,7 @@ async def test_rows_are_found_across_flushes(lite: MilvusLite, name: str) -> Non
 async def test_writes_searches_and_flushes_side_by_side_lose_and_miss_nothing(
     server: MilvusLite | Milvus, name: str
 ) -> None:
-    index = MilvusVectors(server.uri, DIMENSION, flush=FlushPolicy(rows=10**9, idle_s=3600.0))
-    await eventually(lambda: index.ensure(name), on=TransientError)
+    index = await opened(server, name, flush=WHEN_TOLD)
     await index.upsert(name, [_row("first", 1)])
     done = asyncio.Event()
 
@@ -131,8 +138,7 @@ async def test_writes_searches_and_flushes_side_by_side_lose_and_miss_nothing(
 async def test_few_rows_behind_many_nearer_ones_are_all_found(
     server: MilvusLite | Milvus, name: str
 ) -> None:
-    index = MilvusVectors(server.uri, DIMENSION, flush=FlushPolicy(rows=10**9, idle_s=3600.0))
-    await eventually(lambda: index.ensure(name), on=TransientError)
+    index = await opened(server, name, flush=WHEN_TOLD)
     near = [IndexRow(f"c{i}", "t", "d1", 1, "", unit_vector(1, i / 9_999)) for i in range(3_000)]
     equal = [IndexRow(f"e{i}", "t", "d1", 1, "", unit_vector(0, 1)) for i in range(1_000)]
     few = [IndexRow(f"f{i}", "t", "d2", 1, "few", unit_vector(0, 1)) for i in range(20)]
@@ -163,8 +169,7 @@ async def test_few_rows_behind_many_nearer_ones_are_all_found(
 async def test_a_collection_with_another_index_gets_the_one_of_today(
     lite: MilvusLite, name: str, left_in_the_middle: bool
 ) -> None:
-    index = MilvusVectors(lite.uri, DIMENSION)
-    await eventually(lambda: index.ensure(name), on=TransientError)
+    index = await opened(lite, name)
     rows = [_row(f"c{i}", i / 100) for i in range(50)]
     await index.upsert(name, rows)
     await index.flush(name)
@@ -187,8 +192,7 @@ async def test_a_collection_with_another_index_gets_the_one_of_today(
 
 async def test_acknowledged_rows_survive_a_kill_and_the_client_recovers(tmp_path: Path) -> None:
     with milvus_lite(tmp_path) as server:
-        index = MilvusVectors(server.uri, DIMENSION, timeout_s=2.0)
-        await eventually(lambda: index.ensure("c"), on=TransientError)
+        index = await opened(server, "c", timeout_s=2.0)
         await index.upsert("c", [_row("kept", 1), _row("dropped", 1, document_id="d2")])
         await index.delete("c", "t", "d2")
         server.kill()

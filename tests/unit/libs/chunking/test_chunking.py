@@ -12,10 +12,10 @@ from libs.chunking.plan import STRATEGIES, ChunkPlan, override_plan, recommend_p
 from libs.chunking.profile import profile_of
 from libs.chunking.structure import MAX_TITLE_CHARS
 from libs.documents.builder import BlockBuilder
-from libs.documents.markdown import heading_title, read_markdown
+from libs.documents.markdown import heading_title
 from libs.documents.model import Block, BlockKind, Chunk, ParsedDocument
-from libs.documents.plain import read_plain
 from libs.kernel import PermanentError
+from tests.parsed import markdown, plain
 
 WORDS = st.text(alphabet="abc 。！？，.,;\n第一章甲乙丙\u0301\u200d😀|", min_size=1, max_size=400)
 BLOCKS = st.lists(
@@ -38,16 +38,6 @@ def build(parts: list[tuple[BlockKind, str, int, bool]]) -> ParsedDocument:
             builder.page_break()
         builder.add(kind, text, level=level if kind is BlockKind.HEADING else None)
     return ParsedDocument(builder.text, builder.blocks, "text/plain")
-
-
-def plain(source: str) -> ParsedDocument:
-    text, blocks = read_plain(source)
-    return ParsedDocument(text, blocks, "text/plain")
-
-
-def markdown(source: str) -> ParsedDocument:
-    text, blocks = read_markdown(source)
-    return ParsedDocument(text, blocks, "text/markdown")
 
 
 def chunked(document: ParsedDocument, plan: ChunkPlan = PLAN) -> ChunkSet:

@@ -15,19 +15,14 @@ from libs.chunking.passages import passages_of
 from libs.chunking.plan import STRATEGIES
 from libs.chunking.semantic import MAX_GROUPS
 from libs.documents.model import Block, BlockKind, ParsedDocument
-from libs.documents.plain import read_plain
 from libs.kernel import PermanentError, TransientError
 from libs.models.ports import ModelUnavailableError
 from tests.fakes_answering import FakeChatModel
 from tests.fakes_search import FakeEmbedder
+from tests.parsed import plain
 
 CATS = [f"The cat number {n} sleeps on its warm cushion beside the stove." for n in range(9)]
 TAX = [f"Income tax of bracket {n} is due to the revenue office by March." for n in range(12)]
-
-
-def plain(source: str) -> ParsedDocument:
-    text, blocks = read_plain(source)
-    return ParsedDocument(text, blocks, "text/plain")
 
 
 def noisy(source: str) -> ParsedDocument:

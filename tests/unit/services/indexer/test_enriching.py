@@ -33,14 +33,10 @@ class World:
 
     async def shown(self, document_id: str = "d", *, generation: int = 1) -> DocumentIndexed:
         """The generation is searchable, and the event says so."""
-        if generation == 1:
-            await self.library.record(document_id, state="chunked", active=None)
-        else:
-            await self.library.change(document_id, state="chunked", generation=generation)
-        children = await self.library.write_chunks(document_id, TEXT, generation=generation)
+        event = await self.library.chunked(document_id, TEXT, generation=generation)
         async with self.library.db.work() as sql:
             assert await documents.activate(sql, "t", document_id, generation)
-        return DocumentIndexed("t", document_id, generation, len(children))
+        return DocumentIndexed("t", document_id, generation, event.child_count)
 
     async def progress(self, document_id: str = "d") -> tuple[Any, ...] | None:
         async with self.library.db.reading() as sql:

@@ -34,12 +34,7 @@ class World:
 
     async def chunked(self, document_id: str = "d", generation: int = 1) -> DocumentChunked:
         """The document is cut, and the event says so."""
-        if generation == 1:
-            await self.library.record(document_id, state="chunked", active=None)
-        else:
-            await self.library.change(document_id, state="chunked", generation=generation)
-        children = await self.library.write_chunks(document_id, TEXT, generation=generation)
-        return DocumentChunked("t", document_id, generation, 1, len(children))
+        return await self.library.chunked(document_id, TEXT, generation=generation)
 
     async def rows(self, document_id: str = "d") -> tuple[int, int]:
         return (

@@ -79,12 +79,7 @@ class World:
             return await active_index.read(sql)
 
     async def upload(self, document_id: str, generation: int = 1) -> DocumentChunked:
-        if generation == 1:
-            await self.library.record(document_id, state="chunked", active=None)
-        else:
-            await self.library.change(document_id, state="chunked", generation=generation)
-        children = await self.library.write_chunks(document_id, TEXT, generation=generation)
-        return DocumentChunked("t", document_id, generation, 1, len(children))
+        return await self.library.chunked(document_id, TEXT, generation=generation)
 
     async def delete(self, document_id: str) -> None:
         async with self.library.db.work() as sql:

@@ -10,7 +10,6 @@ from libs.contracts import (
     DocumentDeleted,
     DocumentFailed,
     DocumentUploaded,
-    decode,
 )
 from libs.kernel import ConflictError, NotFoundError, new_id
 from libs.storage.sql import Database
@@ -18,6 +17,7 @@ from libs.storage.sql import documents as repo
 from libs.storage.sql.idempotency import ReusedKeyError
 from libs.storage.sql.tables import outbox
 from libs.storage.sql.uploads import Outcome, StoredFile, take_in
+from tests.outbox import announced
 
 TENANT = "acme"
 
@@ -56,13 +56,6 @@ async def index(db: Database, document_id: str, generation: int) -> None:
     assert await step(db, document_id, generation, "parsed", "chunked")
     async with db.work() as sql:
         assert await repo.activate(sql, TENANT, document_id, generation, {"chunks": 3})
-
-
-async def emitted(db: Database) -> list[Any]:
-    async with db.reading() as sql:
-        return [
-            decode(row["value"]) for row in await sql.rows(select(outbox).order_by(outbox.c.id))
-        ]
 
 
 async def test_the_whole_way_is_in_the_timeline(db: Database) -> None:
@@ -121,7 +114,7 @@ async def test_a_failure_is_named_and_announced_once(db: Database) -> None:
             )
         assert failed is expected
     assert await state_of(db, document_id) == ("failed", 1, None)
-    failures = [event for event in await emitted(db) if isinstance(event, DocumentFailed)]
+    failures = [event for event in await announced(db) if isinstance(event, DocumentFailed)]
     assert failures == [DocumentFailed(TENANT, document_id, 1, "parse", "encrypted", "locked")]
 
 
@@ -150,7 +143,7 @@ async def test_cancel_stops_what_runs_and_nothing_else(db: Database) -> None:
     for _ in range(2):
         async with db.work() as sql:
             assert (await repo.cancel(sql, TENANT, document_id))["state"] == "cancelled"
-    assert [event for event in await emitted(db) if isinstance(event, DocumentControl)] == [
+    assert [event for event in await announced(db) if isinstance(event, DocumentControl)] == [
         DocumentControl(TENANT, document_id, "cancel")
     ]
     other = await upload(db, sha256="b" * 64)
@@ -166,7 +159,7 @@ async def test_a_tombstone_hides_frees_the_content_and_ends_every_step(db: Datab
         async with db.work() as sql:
             assert await repo.tombstone(sql, TENANT, document_id) is expected
     assert not await step(db, document_id, 1, "uploaded", "parsed")
-    assert [event for event in await emitted(db) if isinstance(event, DocumentDeleted)] == [
+    assert [event for event in await announced(db) if isinstance(event, DocumentDeleted)] == [
         DocumentDeleted(TENANT, document_id)
     ]
     async with db.reading() as sql:
@@ -197,7 +190,7 @@ async def test_uploading_failed_content_again_starts_a_generation(db: Database) 
         row, outcome = await take_in(sql, TENANT, stored())
     assert (row["id"], row["generation"], row["reason"]) == (document_id, 2, None)
     assert outcome is Outcome.RESTARTED
-    uploads = [event for event in await emitted(db) if isinstance(event, DocumentUploaded)]
+    uploads = [event for event in await announced(db) if isinstance(event, DocumentUploaded)]
     assert [event.generation for event in uploads] == [1, 2]
 
 

@@ -13,13 +13,13 @@ from libs.contracts import (
     TurnControl,
     TurnPlanned,
     TurnRequested,
-    decode,
 )
 from libs.kernel import ConflictError, NotFoundError
 from libs.storage.sql import Database, turns
-from libs.storage.sql.tables import outbox, turn_events
+from libs.storage.sql.tables import turn_events
 from libs.storage.sql.turn_events import TurnEvent, insert_events, reply_of
 from libs.storage.sql.work import UnitOfWork
+from tests.outbox import announced
 
 PLAN = ConversationExecutionPlan(ExecutionMode.RAG_CHAT, "What is a sluice?")
 DONE = turns.Outcome("done", answer="A gate [1].", citations=[{"n": 1}], usage={"calls": 1})
@@ -29,13 +29,6 @@ async def ask(db: Database, tenant: str = "acme", text: str = "What is a sluice?
     async with db.work() as sql:
         conversation_id = await turns.create_conversation(sql, tenant)
         return str((await turns.create_turn(sql, tenant, conversation_id, text, 3))["id"])
-
-
-async def emitted(db: Database) -> list[object]:
-    async with db.reading() as sql:
-        return [
-            decode(row["value"]) for row in await sql.rows(select(outbox).order_by(outbox.c.id))
-        ]
 
 
 async def stored(db: Database, turn_id: str) -> list[tuple[int, str]]:
@@ -50,7 +43,7 @@ async def test_a_new_turn_is_announced_and_its_first_event_names_it(db: Database
         events = await turns.events_after(sql, "acme", turn_id, 0)
     assert (turn["seq"], turn["state"], turn["reply_partition"]) == (1, "requested", 3)
     assert [(e.seq, e.type, e.data["turn_id"]) for e in events] == [(1, "status", turn_id)]
-    assert await emitted(db) == [TurnRequested("acme", turn["conversation_id"], turn_id, 3)]
+    assert await announced(db) == [TurnRequested("acme", turn["conversation_id"], turn_id, 3)]
 
 
 async def test_turns_of_a_conversation_are_numbered_even_when_asked_at_once(db: Database) -> None:
@@ -74,7 +67,7 @@ async def test_a_plan_is_set_once_and_announced_once(db: Database) -> None:
         assert not await turns.set_plan(sql, "acme", turn_id, PLAN)
         turn = await turns.load_turn(sql, "acme", turn_id)
     assert turns.plan_of(turn) == PLAN
-    planned = [e for e in await emitted(db) if isinstance(e, TurnPlanned)]
+    planned = [e for e in await announced(db) if isinstance(e, TurnPlanned)]
     assert planned == [TurnPlanned("acme", turn["conversation_id"], turn_id, 3, PLAN)]
 
 
@@ -124,7 +117,7 @@ async def test_a_turn_ends_once_however_many_try(db: Database) -> None:
         events = await turns.events_after(sql, "acme", turn_id, 0)
         turn = await turns.load_turn(sql, "acme", turn_id)
     assert [e.terminal for e in events] == [False, True]
-    completed = [e for e in await emitted(db) if isinstance(e, TurnCompleted)]
+    completed = [e for e in await announced(db) if isinstance(e, TurnCompleted)]
     assert completed == [TurnCompleted("acme", turn["conversation_id"], turn_id, turn["state"])]
 
 
@@ -191,7 +184,7 @@ async def test_cancelling_ends_the_turn_with_what_stands_and_tells_everybody(
         "cancelled",
         "It is",
     )
-    assert (await emitted(db))[-1] == TurnControl("acme", turn_id, "cancel")
+    assert (await announced(db))[-1] == TurnControl("acme", turn_id, "cancel")
 
 
 async def test_the_end_of_a_turn_announces_the_next_of_its_conversation(db: Database) -> None:
@@ -203,7 +196,7 @@ async def test_the_end_of_a_turn_announces_the_next_of_its_conversation(db: Data
         await turns.finish(sql, "acme", asked[0]["id"], DONE)
         assert [await turns.waits_for_another(sql, turn) for turn in asked[1:]] == [False, True]
     following = TurnRequested("acme", conversation_id, asked[1]["id"], 7)
-    assert (await emitted(db)).count(following) == 2
+    assert (await announced(db)).count(following) == 2
 
 
 async def test_history_holds_answered_turns_oldest_first(db: Database) -> None:

@@ -11,7 +11,6 @@ from pydantic import ValidationError
 from libs.chunking.cutting import Helpers
 from libs.chunking.plan import STRATEGIES, ChunkPlan, override_plan
 from libs.contracts import DocumentParsed
-from libs.documents.markdown import read_markdown
 from libs.documents.model import ParsedDocument
 from libs.documents.serialise import dump_document
 from libs.eventbus.testing import InMemoryBus
@@ -22,6 +21,7 @@ from services.ingest.api.deps import Ingest
 from services.ingest.api.previewing import MAX_CHARS, beginning
 from services.ingest.api.schemas import PlanRequest
 from tests.fakes_search import FakeEmbedder
+from tests.parsed import markdown
 from tests.unit.services.ingest.api.conftest import World, assert_problem
 
 SIZES = st.none() | st.integers(0, 21_000)
@@ -68,8 +68,7 @@ SOURCE = "# Handbook\n\n" + "".join(
 
 
 def parsed(source: str = SOURCE) -> ParsedDocument:
-    text, blocks = read_markdown(source)
-    return ParsedDocument(text, blocks, "text/markdown")
+    return markdown(source)
 
 
 async def upload(world: World, document: ParsedDocument) -> str:

@@ -10,6 +10,7 @@ from libs.documents.builder import BlockBuilder
 from libs.documents.model import BlockKind, ParsedDocument
 from libs.kernel import PermanentError
 from services.ingest.parser.domain.reading import read_document
+from tests.parsed import shape
 
 
 def body_reader(path: Path, max_chars: int) -> ParsedDocument:
@@ -38,13 +39,6 @@ def read(tmp_path: Path, mail: EmailMessage) -> ParsedDocument:
     path = tmp_path / "source.eml"
     path.write_bytes(bytes(mail))
     return read_document(path, "a.eml", "", max_chars=100_000, tika=body_reader)
-
-
-def shape(document: ParsedDocument) -> list[tuple[str, str]]:
-    return [
-        (f"h{b.level}" if b.level else b.kind.value, document.text[b.start : b.end])
-        for b in document.blocks
-    ]
 
 
 def test_attachments_follow_the_body_below_their_names(tmp_path: Path) -> None:

@@ -27,7 +27,7 @@ def configuration(connection: Connection | None = None) -> Config:
 
 
 def migrate(connection: Connection) -> tuple[str | None, str | None]:
-    """Take every step from the schema that is there to the newest; returns both numbers.
+    """Take every step to the newest schema, and commit; returns the number before and after.
 
     Safe to repeat, and several at once take turns. Tables that were made before there were numbers
     are recognised. Raises: SchemaError when a newer Sluice has made the schema.
@@ -46,12 +46,14 @@ def _alone(connection: Connection) -> Iterator[None]:
     """SQLite's transaction keeps others out; on a server DDL commits, so a named lock does."""
     if connection.dialect.name == "sqlite":
         yield
+        connection.commit()
         return
     lock = text("SELECT GET_LOCK('sluice-migrate', :wait_s)")
     if connection.scalar(lock, {"wait_s": LOCK_WAIT_S}) != 1:
         raise SchemaError("another process is migrating the database: try again")
     try:
         yield
+        connection.commit()  # the next one has to see the number of this schema
     finally:
         connection.scalar(text("SELECT RELEASE_LOCK('sluice-migrate')"))
 

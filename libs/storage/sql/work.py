@@ -204,7 +204,7 @@ class Database:
         from libs.storage.sql.migrating import migrate  # not loaded by services
 
         with sql_errors():
-            async with self.engine.begin() as connection:
+            async with self.engine.connect() as connection:
                 return await connection.run_sync(migrate)
 
     async def check_schema(self) -> None:

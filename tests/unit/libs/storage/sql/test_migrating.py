@@ -6,7 +6,7 @@ import pytest
 from alembic.autogenerate import compare_metadata
 from alembic.migration import MigrationContext
 from alembic.script import ScriptDirectory
-from sqlalchemy import Connection, insert, select, text
+from sqlalchemy import Connection, event, insert, select, text
 
 from libs.kernel import TransientError
 from libs.storage.sql import Database, metadata, open_database
@@ -87,6 +87,22 @@ async def test_several_that_migrate_at_once_take_turns(bare_sql: str) -> None:
     assert sorted(made, key=str) == [(REVISION, REVISION)] * 2 + [(None, REVISION)]
     for db in several:
         await db.close()
+
+
+async def test_what_was_migrated_is_committed_before_the_next_one_may_begin(bare_sql: str) -> None:
+    db, steps = open_database(bare_sql), list[str]()
+
+    def note(statement: str) -> None:
+        steps.append(" ".join(statement.split()[:3]))
+
+    engine = db.engine.sync_engine
+    event.listen(engine, "before_cursor_execute", lambda _c, _cu, text, *_: note(text))
+    event.listen(engine, "commit", lambda _: note("COMMIT"))
+    await db.create_schema()
+    await db.close()
+    numbered = max(n for n, step in enumerate(steps) if step.endswith("INTO alembic_version"))
+    let_go = [n for n, step in enumerate(steps) if "RELEASE_LOCK" in step] or [len(steps)]
+    assert "COMMIT" in steps[numbered : let_go[-1]]
 
 
 async def test_no_table_yet_is_for_the_moment_and_any_two_texts_differ(bare_sql: str) -> None:

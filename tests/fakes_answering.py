@@ -5,7 +5,7 @@ from collections.abc import AsyncGenerator, AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 
 from libs.contracts import OutgoingRecord, TurnReply, decode
-from libs.models.ports import ChatDelta, Message, ModelUnavailableError, Purpose, Usage
+from libs.models.ports import ChatDelta, Message, ModelUnavailableError, Purpose
 from libs.retrieval.types import Evidence, Hit, Passage, Scores
 
 DOCUMENT_TEXT = (
@@ -115,7 +115,7 @@ class FakeChatModel:
             if i == 1 and self.pause is not None:
                 await self.pause.wait()
             yield ChatDelta(piece)
-        yield ChatDelta(finish_reason="stop", usage=Usage(100, 10))
+        yield ChatDelta(finish_reason="stop")
 
     async def complete_json(
         self,

@@ -14,7 +14,6 @@ class Atom:
     end: int
     page: int | None
     heading_path: tuple[str, ...]
-    level: int | None = None
     # For later pieces of a table: its header row, which their text does not hold.
     header: str | None = None
     # Something found here that another subject begins: a new span does, if the open one has enough.

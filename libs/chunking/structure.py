@@ -29,7 +29,7 @@ def atoms_of(document: ParsedDocument) -> Iterator[Atom]:
             path = [(above, name) for above, name in path if above < level]
             path.append((level, title))
         titles = tuple(name for _, name in path)
-        yield Atom(block.kind, block.start, block.end, block.page, titles, block.level)
+        yield Atom(block.kind, block.start, block.end, block.page, titles)
 
 
 def at_cuts(text: str, atoms: Iterable[Atom], cuts: Sequence[int]) -> Iterator[Atom]:

@@ -2,7 +2,6 @@
 
 import codecs
 import re
-from dataclasses import dataclass
 
 import charset_normalizer
 
@@ -32,24 +31,18 @@ _LEVEL_1 = {"gb18030": (0xB0, 0xD7), "big5": (0xA4, 0xC6), "cp932": (0x88, 0x98)
 _MIN_COMMON_SHARE = 0.6
 
 
-@dataclass(frozen=True, slots=True)
-class Decoded:
-    text: str
-    encoding: str
-
-
-def decode_text(data: bytes) -> Decoded:
+def decode_text(data: bytes) -> str:
     """The text of a file that does not declare its encoding.
 
     Raises: PermanentError `undecodable-text` when no encoding fits without loss.
     """
     for bom, encoding in _BOMS:
         if data.startswith(bom):
-            return _checked(Decoded(data.decode(encoding, "replace"), encoding))
+            return _checked(data.decode(encoding, "replace"))
     found = _utf_without_mark(data) or _east_asian(data) or _detected(data)
     if found is None or (not found.startswith(_WIDE) and _is_binary(data)):
         raise _undecodable()
-    return _checked(Decoded(data.decode(found, "replace"), found))
+    return _checked(data.decode(found, "replace"))
 
 
 def _utf_without_mark(data: bytes) -> str | None:
@@ -122,10 +115,10 @@ def _fits(data: bytes, encoding: str) -> bool:
     return True
 
 
-def _checked(decoded: Decoded) -> Decoded:
-    if REPLACEMENT in decoded.text and replacement_share(decoded.text) > MAX_REPLACEMENT_SHARE:
+def _checked(text: str) -> str:
+    if REPLACEMENT in text and replacement_share(text) > MAX_REPLACEMENT_SHARE:
         raise _undecodable()
-    return decoded
+    return text
 
 
 def _undecodable() -> PermanentError:

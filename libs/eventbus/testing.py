@@ -84,9 +84,9 @@ class InMemoryBus:
         db.after_commit = self._relay
         self.restart()
 
-    async def deliver(self, event: Event, *, lane: str = "") -> None:
+    async def deliver(self, event: Event) -> None:
         """Publish an event and wait until the handlers have nothing left to do."""
-        self.publish(to_record(event, lane=lane))
+        self.publish(to_record(event))
         await self.settle()
 
     def publish(self, record: OutgoingRecord) -> None:

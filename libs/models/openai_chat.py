@@ -88,7 +88,7 @@ class OpenAIChatModel:
                         yield ChatDelta(whole)
             if finish_reason is None:
                 raise ModelUnavailableError("cut-off", "the stream ended in the middle")
-            yield ChatDelta(finish_reason=finish_reason, usage=record.usage)
+            yield ChatDelta(finish_reason=finish_reason)
 
     async def complete_json(
         self,

@@ -64,11 +64,10 @@ class Usage:
 
 @dataclass(frozen=True, slots=True)
 class ChatDelta:
-    """A piece of an answer; the last one carries the finish reason and the usage."""
+    """A piece of an answer; the last one carries the finish reason."""
 
     text: str = ""
     finish_reason: str | None = None
-    usage: Usage | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -57,22 +57,16 @@ class Child:
         self._start_at = now + delay_s
         return delay_s
 
-    def signal(self, number: signal.Signals, *, group: bool = False) -> None:
-        """Signal the process, or it and everything it started."""
-        if self.pid is None:
-            return
-        try:
-            (os.killpg if group else os.kill)(self.pid, number)
-        except ProcessLookupError:
-            return
+    def signal(self, number: signal.Signals) -> None:
+        if self.pid is not None:
+            with suppress(ProcessLookupError):
+                os.kill(self.pid, number)
 
 
 def sweep_group(pid: int) -> None:
     """End what a finished process may have left in its process group."""
-    try:
+    with suppress(ProcessLookupError, PermissionError):
         os.killpg(pid, signal.SIGKILL)
-    except (ProcessLookupError, PermissionError):
-        return
 
 
 def _rotate(log_file: Path) -> None:

@@ -21,10 +21,10 @@ WORKERS = frozenset(SERVICES) - {"ingest", "gateway"}
 HEAVY = ("services.local.vector_server",)
 
 
-def preload(modules: tuple[str, ...] = HEAVY) -> None:
+def preload() -> None:
     """Import the heavy libraries and every service; freeze them so that forks share the pages."""
     logging.disable(logging.INFO)  # libraries greet on import
-    for module in (*modules, *SERVICES.values()):
+    for module in (*HEAVY, *SERVICES.values()):
         importlib.import_module(module)
     logging.disable(logging.NOTSET)
     gc.collect()

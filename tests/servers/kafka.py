@@ -195,9 +195,9 @@ class Kafka(Server):
 
 
 @contextlib.contextmanager
-def kafka_cluster(folder: Path, *, nodes: int = 3) -> Iterator[dict[int, Kafka]]:
-    """Nodes by their numbers, all ready; topics may have a replica on each."""
-    voters = {node: free_port() for node in range(1, nodes + 1)}
+def kafka_cluster(folder: Path) -> Iterator[dict[int, Kafka]]:
+    """Three nodes by their numbers, all ready; topics may have a replica on each."""
+    voters = {node: free_port() for node in (1, 2, 3)}
     servers = {
         node: Kafka(folder / f"node-{node}", node=node, voters=voters, heap_mb=256)
         for node in voters

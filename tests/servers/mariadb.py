@@ -53,9 +53,9 @@ class MariaDb(Server):
             connection.settimeout(1.0)
             return b"MariaDB" in connection.recv(100)  # its greeting
 
-    def url(self, database: str = "") -> str:
+    def url(self) -> str:
         """For SQLAlchemy, as the server's administrator."""
-        return f"mysql+asyncmy://root@127.0.0.1:{self.port}/{database}"
+        return f"mysql+asyncmy://root@127.0.0.1:{self.port}/"
 
     @property
     def _data(self) -> Path:

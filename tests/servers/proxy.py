@@ -14,8 +14,8 @@ class Proxy:
     for those to come.
     """
 
-    def __init__(self, host: str, port: int) -> None:
-        self.target = (host, port)
+    def __init__(self, port: int) -> None:
+        self.target = ("127.0.0.1", port)
         self._server: asyncio.Server | None = None
         self._open: set[asyncio.StreamWriter] = set()
         self._pumps: set[asyncio.Task[None]] = set()
@@ -108,9 +108,9 @@ class _Connection:
 
 
 @asynccontextmanager
-async def proxy_to(port: int, host: str = "127.0.0.1") -> AsyncIterator[Proxy]:
+async def proxy_to(port: int) -> AsyncIterator[Proxy]:
     """A proxy in front of a server, open."""
-    proxy = Proxy(host, port)
+    proxy = Proxy(port)
     await proxy.open()
     try:
         yield proxy

@@ -108,8 +108,3 @@ class Holdings:
     children: set[str] = field(default_factory=set)  # in SQL, of the shown generation
     whole_in_new: int | None = None  # the generation that is whole in a set that is being built
     settled: bool = False
-
-    @property
-    def nothing(self) -> bool:
-        in_index = any(self.indexed.values())
-        return not (in_index or self.objects or self.generations or self.graph)

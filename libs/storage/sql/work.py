@@ -136,19 +136,14 @@ class UnitOfWork:
 class Database:
     """Opens units of work on one engine.
 
-    `after_commit` gets the outbox rows of a committed unit and relays them; it must not raise
-    (what it could not send, the sweep sends).
+    `after_commit`, once somebody has set it, gets the outbox rows of a committed unit and relays
+    them; it must not raise (what it could not send, the sweep sends).
     """
 
-    def __init__(
-        self,
-        engine: AsyncEngine,
-        after_commit: AfterCommit | None = None,
-        snapshots: Snapshots | None = None,
-    ) -> None:
+    def __init__(self, engine: AsyncEngine, snapshots: Snapshots | None = None) -> None:
         self.engine = engine
         self._snapshots = snapshots
-        self.after_commit = after_commit
+        self.after_commit: AfterCommit | None = None
         # SQLite has one writer at a time: the process's writers queue here, in order, and only
         # one of them waits for other processes.
         self._writer = asyncio.Lock() if engine.dialect.name == "sqlite" else None

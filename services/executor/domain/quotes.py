@@ -52,7 +52,6 @@ class Quote:
     passage: Passage
     start: int
     end: int
-    score: float
 
     @property
     def text(self) -> str:
@@ -107,13 +106,13 @@ def best_quotes(question: str, passages: Sequence[Passage]) -> list[Quote]:
             continue
         chosen.append((score, sentence))
         covered |= sentence.terms
-    return [_quote(sentence, score) for score, sentence in chosen]
+    return [_quote(sentence) for _, sentence in chosen]
 
 
 def supporting_quote(claim: str, passage: Passage) -> Quote:
     """The sentence of a passage that supports a claim of an answer best."""
     quotes = best_quotes(claim, [passage])
-    return quotes[0] if quotes else Quote(passage, passage.start, passage.end, 0.0)
+    return quotes[0] if quotes else Quote(passage, passage.start, passage.end)
 
 
 def bounded(quotes: Sequence[Quote]) -> list[Quote]:
@@ -208,6 +207,6 @@ def _alike(one: _Sentence, other: _Sentence) -> bool:
     return not union or len(one.terms & other.terms) / len(union) >= _SAME_TERMS
 
 
-def _quote(sentence: _Sentence, score: float) -> Quote:
+def _quote(sentence: _Sentence) -> Quote:
     passage = sentence.passage
-    return Quote(passage, passage.start + sentence.start, passage.start + sentence.end, score)
+    return Quote(passage, passage.start + sentence.start, passage.start + sentence.end)

@@ -36,9 +36,8 @@ async def parse(event: DocumentUploaded, deps: Deps) -> None:
     """
     if not await _is_due(event, deps):
         return
-    request = ParseRequest(
-        event.name, event.media_type, event.size_bytes, bool(documents.lane_of(event.priority))
-    )
+    urgent = bool(documents.lane_of(event.priority))
+    request = ParseRequest(event.name, event.media_type, urgent=urgent)
     try:
         parsed = await deps.watch.while_due(
             event.document_id,

@@ -9,11 +9,10 @@ from libs.documents.serialise import DocumentFiles
 
 @dataclass(frozen=True, slots=True)
 class ParseRequest:
-    """What is known about a file before it is read; both are hints from outside."""
+    """What is known about a file before it is read; name and type are hints from outside."""
 
     name: str
     media_type: str
-    size_bytes: int
     urgent: bool = False
 
 

@@ -51,7 +51,7 @@ async def pool(request: pytest.FixtureRequest) -> AsyncIterator[ParserPool]:
 
 
 async def read(pool: ParserPool, data: bytes, name: str) -> ParsedDocument:
-    parsed = await pool.parse(blocks(data), ParseRequest(name, "", len(data)))
+    parsed = await pool.parse(blocks(data), ParseRequest(name, ""))
     document = load_document(parsed.files)
     assert parsed.char_count == len(document.text)
     return document

@@ -22,7 +22,7 @@ async def parse(pieces: Iterable[bytes], name: str) -> Parsed:
             yield piece
 
     async with open_pool(1, LIMITS) as pool:
-        return await pool.parse(blocks(), ParseRequest(name, "", 0))
+        return await pool.parse(blocks(), ParseRequest(name, ""))
 
 
 async def test_a_thousand_pages() -> None:

@@ -32,7 +32,7 @@ LIMITS = Limits(timeout_s=60, max_rss_bytes=300_000_000, niceness=0)
 async def parse(
     pool: ParserPool, name: str, media_type: str = "", *, urgent: bool = False
 ) -> Parsed:
-    return await pool.parse(blocks(b"content"), ParseRequest(name, media_type, 7, urgent=urgent))
+    return await pool.parse(blocks(b"content"), ParseRequest(name, media_type, urgent=urgent))
 
 
 def children() -> set[int]:
@@ -207,7 +207,7 @@ def _zipped() -> bytes:
 async def test_a_file_that_finds_no_room_beside_it_is_read_when_there_is(
     tmp_path: Path, name: str, data: bytes, leave_bytes: int
 ) -> None:
-    request = ParseRequest(name, "", len(data))
+    request = ParseRequest(name, "")
     with small_disk(tmp_path / "scratch", size_mb=40) as disk, _scratch_in(disk.folder):
         async with open_pool(1, Limits(niceness=0)) as pool:
             disk.fill(leave_bytes=leave_bytes)

@@ -46,7 +46,7 @@ async def read(pool: ParserPool, name: str, data: bytes) -> ParsedDocument | str
     """The document, or the reason why there is none."""
 
     try:
-        parsed = await pool.parse(blocks(data), ParseRequest(name, "", len(data)))
+        parsed = await pool.parse(blocks(data), ParseRequest(name, ""))
     except PermanentError as exc:
         return exc.reason
     document = load_document(parsed.files)

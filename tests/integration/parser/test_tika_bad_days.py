@@ -35,7 +35,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[TikaServer]:
 
 
 async def parse(pool: ParserPool, data: bytes = WORD) -> Parsed:
-    return await pool.parse(blocks(data), ParseRequest("a.docx", "", len(data)))
+    return await pool.parse(blocks(data), ParseRequest("a.docx", ""))
 
 
 async def reads(pool: ParserPool) -> None:

@@ -28,7 +28,7 @@ async def pool() -> AsyncIterator[ParserPool]:
 
 
 async def parse(pool: ParserPool, data: bytes, name: str) -> Parsed:
-    return await pool.parse(blocks(data), ParseRequest(name, "", len(data)))
+    return await pool.parse(blocks(data), ParseRequest(name, ""))
 
 
 REFUSED: list[tuple[str, Callable[[], bytes], str]] = [

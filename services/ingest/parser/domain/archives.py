@@ -260,7 +260,7 @@ def _zip_name(info: zipfile.ZipInfo) -> str:
     if info.flag_bits & _UTF8_NAME:
         return info.filename
     try:
-        return decode_text(info.filename.encode("cp437")).text
+        return decode_text(info.filename.encode("cp437"))
     except (UnicodeEncodeError, PermanentError):
         return info.filename
 

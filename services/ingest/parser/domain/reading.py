@@ -63,7 +63,7 @@ class _Reading:
             return self._read_tika(path)
         if path.stat().st_size > 4 * self.max_chars:
             raise refusal("too-large")
-        return _judged(_read_text(reader, decode_text(path.read_bytes()).text, self.max_chars))
+        return _judged(_read_text(reader, decode_text(path.read_bytes()), self.max_chars))
 
     def _read_tika(self, path: Path) -> ParsedDocument:
         return _judged(self._with_tika(path))

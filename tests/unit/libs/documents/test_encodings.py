@@ -39,12 +39,12 @@ TRADITIONAL = (
     ],
 )
 def test_text_comes_back(text: str, encoding: str) -> None:
-    assert decode_text(text.encode(encoding)).text == text
+    assert decode_text(text.encode(encoding)) == text
 
 
 def test_big_endian_marks() -> None:
     for bom, name in ((codecs.BOM_UTF16_BE, "utf-16-be"), (codecs.BOM_UTF32_BE, "utf-32-be")):
-        assert decode_text(bom + CHINESE.encode(name)).text == CHINESE
+        assert decode_text(bom + CHINESE.encode(name)) == CHINESE
 
 
 def test_bytes_that_are_no_text_are_refused() -> None:

@@ -46,7 +46,8 @@ async def open_objects(
 
 
 def _bucket(settings: PlatformSettings) -> "S3ObjectStore":
-    from libs.storage.objects.s3 import S3Access, S3ObjectStore
+    from libs.storage.objects.s3 import S3ObjectStore
+    from libs.storage.objects.s3_access import S3Access
 
     if not settings.s3_access_key or not settings.s3_secret_key:
         detail = "S3_ENDPOINT is set: set S3_ACCESS_KEY and S3_SECRET_KEY too"

@@ -12,7 +12,8 @@ from urllib3 import PoolManager
 from urllib3.exceptions import HTTPError
 
 from libs.kernel import new_id
-from libs.storage.objects.s3 import S3Access, S3ObjectStore, S3Policy
+from libs.storage.objects.s3 import S3ObjectStore
+from libs.storage.objects.s3_access import S3Access, S3Policy
 from tests.servers.frame import MissingServerError, Server, cached, download, program
 
 MODULE = "github.com/minio/minio"

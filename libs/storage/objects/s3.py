@@ -2,25 +2,23 @@
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
-from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from io import BytesIO
 from itertools import islice
 from typing import Any, TypeVar
-from urllib.parse import urlsplit
 
 import structlog
 from minio import Minio
 from minio.datatypes import Object
 from minio.deleteobjects import DeleteError, DeleteObject
-from minio.helpers import check_bucket_name
-from urllib3 import BaseHTTPResponse, PoolManager, Timeout
+from urllib3 import BaseHTTPResponse
 
 from libs.kernel import TransientError, to_its_end
 from libs.storage.objects.blocks import BLOCK_BYTES, blocks
 from libs.storage.objects.daemons import DaemonCalls
 from libs.storage.objects.multipart import Multipart, stale_uploads
+from libs.storage.objects.s3_access import S3Access, S3Policy, new_client, new_http
 from libs.storage.objects.s3_bucket import check_bucket, open_bucket
 from libs.storage.objects.s3_errors import s3_errors
 from libs.storage.objects.s3_names import key_to_name, name_to_key, prefix_to_name
@@ -28,46 +26,6 @@ from libs.storage.objects.s3_names import key_to_name, name_to_key, prefix_to_na
 log = structlog.get_logger(__name__)
 
 T = TypeVar("T")
-
-
-@dataclass(frozen=True, slots=True)
-class S3Access:
-    """Where the bucket is, and the key to it."""
-
-    endpoint: str  # http(s)://host[:port]
-    bucket: str
-    access_key: str
-    secret_key: str = field(repr=False)
-    public_endpoint: str = ""  # where clients of ours reach it; '': they do not
-
-
-@dataclass(frozen=True, slots=True)
-class S3Policy:
-    """Bounds of the store's calls.
-
-    Args:
-        part_bytes: An object up to this is sent in one call; a larger one in parts of it, each of
-            which is in memory while it is gathered and sent. S3 takes at least 5 MiB.
-        connect_s, silence_s: How long the server may take to take a connection, and to send or
-            take the next bytes.
-        call_s: How long one call may take, with the bytes of a part.
-        abort_s: How long a failed write waits until its parts are gone, and a cancelled one for
-            what it has begun; sweeps come later.
-        link_s: How long a link can be used.
-        threads: Calls at a time.
-        page_keys: Keys looked at or deleted at a time; S3 takes at most 1000.
-        stale_s: After this an upload in parts is taken for one whose process died.
-    """
-
-    part_bytes: int = 8 * 1024 * 1024
-    connect_s: float = 5.0
-    silence_s: float = 20.0
-    call_s: float = 60.0
-    abort_s: float = 5.0
-    link_s: float = 60.0
-    threads: int = 16
-    page_keys: int = 1_000
-    stale_s: float = 24 * 3600.0
 
 
 class S3ObjectStore:
@@ -82,11 +40,11 @@ class S3ObjectStore:
         self._policy = policy = policy or S3Policy()
         self.access = access
         self._bucket = access.bucket
-        self._http = _http(policy)
-        self._client = _client(access.endpoint, access, self._http)
+        self._http = new_http(policy)
+        self._client = new_client(access.endpoint, access, self._http)
         self._public: Minio | None = None  # signs for the public endpoint, and calls nobody
         if access.public_endpoint:
-            _client(access.public_endpoint, access, self._http)
+            new_client(access.public_endpoint, access, self._http)
         self._calls = DaemonCalls(policy.threads)
         self._checking: asyncio.Task[None] | None = None
         self._opened = False  # once, in this process
@@ -239,7 +197,7 @@ class S3ObjectStore:
     def _signed(self, name: str, headers: dict[str, str]) -> str:
         if self._public is None:  # the region is asked of the endpoint that we reach ourselves
             region = self._client._get_region(self._bucket)
-            self._public = _client(self.access.public_endpoint, self.access, self._http, region)
+            self._public = new_client(self.access.public_endpoint, self.access, self._http, region)
         expires = timedelta(seconds=self._policy.link_s)
         return self._public.presigned_get_object(
             self._bucket, name, expires, response_headers=dict(headers)
@@ -265,28 +223,3 @@ def _hang_up(response: BaseHTTPResponse) -> None:
     """Close the connection, or give it back when all was read."""
     response.close()
     response.release_conn()
-
-
-def _http(policy: S3Policy) -> PoolManager:
-    return PoolManager(
-        timeout=Timeout(connect=policy.connect_s, read=policy.silence_s),
-        maxsize=policy.threads,
-        retries=False,  # whoever called repeats the whole of its work
-    )
-
-
-def _client(endpoint: str, access: S3Access, http: PoolManager, region: str | None = None) -> Minio:
-    """Raises: ValueError, with what to set."""
-    variable = "S3_ENDPOINT" if endpoint == access.endpoint else "S3_PUBLIC_ENDPOINT"
-    parts = urlsplit(endpoint)
-    if parts.scheme not in {"http", "https"} or not parts.hostname or parts.path.strip("/"):
-        raise ValueError(f"{variable}={endpoint!r} is no address such as http://minio:9000")
-    try:
-        check_bucket_name(access.bucket, strict=True)
-    except ValueError as exc:
-        raise ValueError(f"S3_BUCKET={access.bucket!r} is no bucket's name: {exc}") from exc
-    key, secure = (access.access_key, access.secret_key), parts.scheme == "https"
-    try:
-        return Minio(parts.netloc, *key, secure=secure, region=region, http_client=http)
-    except ValueError as exc:
-        raise ValueError(f"{variable}={endpoint!r}: {exc}") from exc

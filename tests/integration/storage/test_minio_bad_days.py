@@ -16,7 +16,8 @@ from libs.kernel import DiskError, NotFoundError, TransientError
 from libs.service.objects import open_objects
 from libs.service.settings import PlatformSettings
 from libs.storage.objects.blocks import blocks
-from libs.storage.objects.s3 import S3Access, S3ObjectStore, S3Policy
+from libs.storage.objects.s3 import S3ObjectStore
+from libs.storage.objects.s3_access import S3Access, S3Policy
 from libs.web import attachment
 from tests.servers.frame import running
 from tests.servers.minio import MinioServer, access_to, bucket_on

@@ -11,7 +11,8 @@ import pytest
 from libs.kernel import TransientError
 from libs.storage.objects import DiskObjectStore
 from libs.storage.objects.blocks import blocks
-from libs.storage.objects.s3 import S3ObjectStore, S3Policy
+from libs.storage.objects.s3 import S3ObjectStore
+from libs.storage.objects.s3_access import S3Policy
 from tests.servers.minio import MinioServer, bucket_on
 from tests.suites.object_store import ObjectStoreSuite
 

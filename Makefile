@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 # Tests of real servers mostly wait: files of them go side by side.
-BESIDE := -n 4 --dist loadfile
+BESIDE := -n 3 --dist loadfile
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
 .DEFAULT_GOAL := help

@@ -1,12 +1,14 @@
 """Ending background tasks, and waiting for what may not come."""
 
 import asyncio
+import math
 from collections.abc import Awaitable
+from contextlib import suppress
 from typing import Any, TypeVar
 
 T = TypeVar("T")
 
-_AGAIN_S = 0.5
+AGAIN_S = 5.0  # what a task has to do when it is cancelled takes less
 
 
 async def end_tasks(*tasks: "asyncio.Future[Any]") -> None:
@@ -14,14 +16,13 @@ async def end_tasks(*tasks: "asyncio.Future[Any]") -> None:
 
     One cancellation can get lost on the way: before Python 3.12 `asyncio.wait_for` drops it when
     what it waits for ends in the same moment, as a refused connection does, and libraries use it; a
-    loop would run on for ever. So tasks are cancelled again until they end, and must have nothing
-    to do in between that a second cancellation may not interrupt.
+    loop would run on for ever. So tasks that have not ended after 5 s are cancelled again.
     """
     left = set(tasks)
     while left:
         for task in left:
             task.cancel()
-        _, left = await asyncio.wait(left, timeout=_AGAIN_S)
+        _, left = await asyncio.wait(left, timeout=AGAIN_S)
     for task in tasks:
         if not task.cancelled():
             task.exception()  # was looked at: no complaint that nobody did
@@ -41,8 +42,17 @@ async def to_its_end(work: Awaitable[T], *, within_s: float | None = None) -> T:
     try:
         return await asyncio.shield(running)
     except asyncio.CancelledError:
-        await asyncio.wait({running}, timeout=within_s)
+        await _done(running, within_s)
         raise
+
+
+async def _done(running: "asyncio.Future[Any]", within_s: float | None) -> None:
+    """Whoever waits may be cancelled again and again: it waits on."""
+    now = asyncio.get_running_loop().time
+    ends_at = math.inf if within_s is None else now() + within_s
+    while not running.done() and (left_s := ends_at - now()) > 0:
+        with suppress(asyncio.CancelledError):
+            await asyncio.wait({running}, timeout=None if within_s is None else left_s)
 
 
 async def set_within(event: asyncio.Event, timeout_s: float) -> bool:

@@ -3,9 +3,12 @@ import asyncio
 import pytest
 
 from libs.eventbus.waiting import until_any
-from tests.unit.libs.kernel.test_tasks import broken, deaf
+from tests.unit.libs.kernel.test_tasks import broken, deaf, impatient
+
+__all__ = ["impatient"]
 
 
+@pytest.mark.usefixtures("impatient")
 async def test_what_lost_its_cancellation_holds_nobody_up() -> None:
     async with asyncio.timeout(60):
         await until_any(deaf(1), asyncio.sleep(0))

@@ -2,7 +2,7 @@ import asyncio
 
 import pytest
 
-from libs.kernel import end_tasks, set_within, to_its_end
+from libs.kernel import end_tasks, set_within, tasks, to_its_end
 
 
 async def deaf(cancellations: int) -> None:
@@ -19,13 +19,19 @@ async def broken() -> None:
     raise ValueError("broken")
 
 
+@pytest.fixture
+def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tasks, "AGAIN_S", 0.01)
+
+
+@pytest.mark.usefixtures("impatient")
 async def test_tasks_end_though_cancellations_are_lost() -> None:
-    tasks = [asyncio.create_task(deaf(n)) for n in (0, 1, 2)]
+    loops = [asyncio.create_task(deaf(n)) for n in (0, 1, 2)]
     failed = asyncio.create_task(broken())
     await asyncio.sleep(0)
     async with asyncio.timeout(60):
-        await end_tasks(*tasks, failed)
-    assert all(task.cancelled() for task in tasks)
+        await end_tasks(*loops, failed)
+    assert all(loop.cancelled() for loop in loops)
     assert failed.done()
 
 
@@ -60,8 +66,9 @@ async def test_a_cancelled_caller_ends_only_when_its_write_has() -> None:
             said.append("left")
 
     calling = asyncio.create_task(caller())
-    await asyncio.sleep(0)
-    calling.cancel()
+    for _ in range(3):  # again and again, as `end_tasks` does
+        await asyncio.sleep(0)
+        calling.cancel()
     asyncio.get_running_loop().call_later(0.01, may_end.set)
     with pytest.raises(asyncio.CancelledError):
         await calling

@@ -19,13 +19,18 @@ class LateAnswers:
 
     def __init__(self) -> None:
         self._sends: dict[_Identity, asyncio.Future[Any]] = {}
+        self._watched: set[asyncio.Future[Any]] = set()  # in a long outage a record comes often
 
     def expect(self, record: OutgoingRecord, sent: "asyncio.Future[Any]") -> None:
         """Nobody waits for this send any more."""
         identity, sends = _identity(record), self._sends
         sends[identity] = sent
+        if sent in self._watched:
+            return
+        self._watched.add(sent)
 
         def answered(_: "asyncio.Future[Any]") -> None:
+            self._watched.discard(sent)
             if sent.cancelled() or sent.exception() is not None:
                 forget()
             else:

@@ -6,6 +6,8 @@ from typing import Any
 from aiokafka import AIOKafkaConsumer
 from aiokafka.errors import IllegalGenerationError
 
+from libs.kernel import look_at
+
 
 class Fence:
     """Lets a started group client commit only in the generation that the offsets are of.
@@ -29,7 +31,7 @@ class Fence:
     def _send_if_current(self, assignment: Any, offsets: Any) -> "asyncio.Future[None]":
         sending = asyncio.ensure_future(self._unless_stale(assignment, offsets))
         # The client shields it, so it may fail after whoever committed has stopped waiting.
-        sending.add_done_callback(lambda sent: sent.cancelled() or sent.exception())
+        sending.add_done_callback(look_at)
         return sending
 
     async def _unless_stale(self, assignment: Any, offsets: Any) -> None:

@@ -18,7 +18,7 @@ from libs.contracts import OutgoingRecord, Position
 from libs.eventbus.closing import close_client
 from libs.eventbus.connection import KafkaConnection
 from libs.eventbus.late_answers import LateAnswers
-from libs.kernel import TransientError, stable_partition
+from libs.kernel import TransientError, look_at, stable_partition
 from libs.observability.metrics import EVENTBUS_PUBLISHED
 
 PROBE_TIMEOUT_S = 5.0
@@ -153,7 +153,7 @@ class KafkaPublisher:
                     partition=record.partition,
                     headers=[(name, text.encode()) for name, text in record.headers.items()],
                 )
-                sent.add_done_callback(_seen)
+                sent.add_done_callback(look_at)  # who gave up waiting has told
                 return sent
         except (KafkaError, OSError, TimeoutError, AssertionError) as exc:
             self._note(exc)
@@ -211,11 +211,6 @@ async def _first_of(sent: "asyncio.Future[Any]", gone: asyncio.Event) -> None:
         await asyncio.wait({sent, waiting}, return_when=asyncio.FIRST_COMPLETED)
     finally:
         waiting.cancel()
-
-
-def _seen(sent: "asyncio.Future[Any]") -> None:
-    if not sent.cancelled():
-        sent.exception()  # a sender that gave up waiting has reported its own error
 
 
 def _failed(target: str, exc: BaseException) -> TransientError:

@@ -12,7 +12,7 @@ from libs.kernel.errors import (
 from libs.kernel.ids import chunk_id, made_at_us, new_id, stable_partition
 from libs.kernel.principal import ROLES, Principal
 from libs.kernel.printing import escape_hidden, is_hidden, printable
-from libs.kernel.tasks import end_tasks, set_within, to_its_end
+from libs.kernel.tasks import end_tasks, look_at, set_within, to_its_end
 
 __all__ = [
     "ROLES",
@@ -28,6 +28,7 @@ __all__ = [
     "escape_hidden",
     "is_hidden",
     "isoformat",
+    "look_at",
     "made_at_us",
     "new_id",
     "now_us",

@@ -24,8 +24,13 @@ async def end_tasks(*tasks: "asyncio.Future[Any]") -> None:
             task.cancel()
         _, left = await asyncio.wait(left, timeout=AGAIN_S)
     for task in tasks:
-        if not task.cancelled():
-            task.exception()  # was looked at: no complaint that nobody did
+        look_at(task)
+
+
+def look_at(task: "asyncio.Future[Any]") -> None:
+    """Of a task that has ended, so that nobody complains of an error that was not asked for."""
+    if not task.cancelled():
+        task.exception()
 
 
 async def to_its_end(work: Awaitable[T], *, within_s: float | None = None) -> T:
@@ -38,7 +43,7 @@ async def to_its_end(work: Awaitable[T], *, within_s: float | None = None) -> T:
         within_s: How long a cancelled caller waits for it; None: until it has ended.
     """
     running = asyncio.ensure_future(work)
-    running.add_done_callback(lambda task: task.cancelled() or task.exception())
+    running.add_done_callback(look_at)
     try:
         return await asyncio.shield(running)
     except asyncio.CancelledError:

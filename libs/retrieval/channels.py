@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from itertools import islice
 
 from libs.documents.analysis import analyse
-from libs.kernel import TransientError
+from libs.kernel import TransientError, look_at
 from libs.models.ports import Embedder
 from libs.observability.metrics import HITS_DROPPED
 from libs.retrieval import graph
@@ -88,7 +88,7 @@ class Channels:
                 return Found({}, {}, {}, trace)
         # What needs no vector is done while the question is embedded.
         query = asyncio.create_task(self._embed(question.text, trace))
-        query.add_done_callback(lambda task: task.cancelled() or task.exception())
+        query.add_done_callback(look_at)
         try:
             active, trace.graph = await asyncio.gather(
                 self.active(), self._by_graph(question, trace)

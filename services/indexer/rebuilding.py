@@ -13,7 +13,8 @@ import structlog
 from sqlalchemy import RowMapping
 
 from libs.documents.analysis import VERSION as ANALYSER
-from libs.kernel import TransientError, end_tasks, now_us
+from libs.eventbus.waiting import until_any
+from libs.kernel import TransientError, now_us
 from libs.storage.sql import active_index, index_builds
 from libs.storage.sql.active_index import ActiveIndex, Building
 from libs.storage.sql.index_builds import State
@@ -58,14 +59,7 @@ class Rebuilder:
 
     async def run(self, stop: asyncio.Event) -> None:
         """Until `stop` is set; faults are told in SQL and tried again."""
-        work = asyncio.create_task(self._forever())
-        ended = asyncio.create_task(stop.wait())
-        try:
-            await asyncio.wait({work, ended}, return_when=asyncio.FIRST_COMPLETED)
-            if work.done():
-                work.result()
-        finally:
-            await end_tasks(work, ended)
+        await until_any(self._forever(), stop.wait())
 
     async def step(self) -> bool:
         """Bring the open build as far as it goes now; True: there is more to do at once.

@@ -14,7 +14,7 @@ from minio.datatypes import Object
 from minio.deleteobjects import DeleteError, DeleteObject
 from urllib3 import BaseHTTPResponse
 
-from libs.kernel import TransientError, to_its_end
+from libs.kernel import TransientError, look_at, to_its_end
 from libs.storage.objects.blocks import BLOCK_BYTES, blocks
 from libs.storage.objects.daemons import DaemonCalls
 from libs.storage.objects.multipart import Multipart, stale_uploads
@@ -137,7 +137,7 @@ class S3ObjectStore:
         """
         if self._checking is None or self._checking.done():
             self._checking = asyncio.create_task(self._check())
-            self._checking.add_done_callback(lambda task: task.cancelled() or task.exception())
+            self._checking.add_done_callback(look_at)
         await asyncio.shield(self._checking)
 
     async def close(self) -> None:

@@ -38,7 +38,9 @@ def migrate(connection: Connection) -> tuple[str | None, str | None]:
             _use_exact_text(connection)
             command.upgrade(configuration(connection), "head")
         check_revision(connection)
-        return before, current_revision(connection)
+        after = current_revision(connection)
+        connection.commit()  # whoever is let in next has to see this number
+        return before, after
 
 
 @contextmanager
@@ -46,14 +48,12 @@ def _alone(connection: Connection) -> Iterator[None]:
     """SQLite's transaction keeps others out; on a server DDL commits, so a named lock does."""
     if connection.dialect.name == "sqlite":
         yield
-        connection.commit()
         return
     lock = text("SELECT GET_LOCK('sluice-migrate', :wait_s)")
     if connection.scalar(lock, {"wait_s": LOCK_WAIT_S}) != 1:
         raise SchemaError("another process is migrating the database: try again")
     try:
         yield
-        connection.commit()  # the next one has to see the number of this schema
     finally:
         connection.scalar(text("SELECT RELEASE_LOCK('sluice-migrate')"))
 

@@ -78,9 +78,7 @@ def open_snapshots(url: URL, prepare: Any) -> Snapshots:
         prepare: Called with each new connection of the driver, and its record.
     """
     # Threads bound how many are in use: a statement never waits for a connection in its thread.
-    engine = create_engine(
-        url.set(drivername="sqlite"), pool_size=_THREADS, max_overflow=-1, pool_use_lifo=True
-    )
+    engine = create_engine(url.set(drivername="sqlite"), pool_size=_THREADS, max_overflow=-1)
     event.listen(engine, "connect", prepare)
     event.listen(engine, "begin", lambda connection: connection.exec_driver_sql("BEGIN"))
     return Snapshots(engine)

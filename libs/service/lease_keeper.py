@@ -26,6 +26,8 @@ class LeaseKeeper:
     def __init__(self, db: Database, *, ttl_s: float = TTL_S) -> None:
         self._db = db
         self._ttl_s = ttl_s
+        self._held: dict[str, str] = {}  # names by holder
+        self._renewing: asyncio.Task[None] | None = None
 
     @asynccontextmanager
     async def hold(self, name: str) -> AsyncIterator[bool]:
@@ -37,11 +39,16 @@ class LeaseKeeper:
         if not await self._acquire(name, holder):
             yield False
             return
-        keeping = asyncio.create_task(self._keep(name, holder))
+        self._held[holder] = name
+        if self._renewing is None:
+            self._renewing = asyncio.create_task(self._renew())
         try:
             yield True
         finally:
-            await end_tasks(keeping)
+            self._held.pop(holder, None)
+            if not self._held and self._renewing is not None:
+                idle, self._renewing = self._renewing, None
+                await end_tasks(idle)
             await asyncio.shield(self._release(name, holder))
 
     async def _acquire(self, name: str, holder: str) -> bool:
@@ -55,16 +62,19 @@ class LeaseKeeper:
                 return False
             await asyncio.sleep(_POLL_S)
 
-    async def _keep(self, name: str, holder: str) -> None:
+    async def _renew(self) -> None:
+        """All leases in one unit of work, as databases carry few of them a second."""
         while True:
             await asyncio.sleep(self._ttl_s / 3)
             try:
                 async with self._db.work() as sql:
-                    if not await renew(sql, name, holder, ttl_s=self._ttl_s):
-                        log.warning("lease_lost", name=name)
-                        return
+                    lost = await renew(sql, {**self._held}, ttl_s=self._ttl_s)
             except SluiceError as exc:
-                log.warning("lease_not_renewed", name=name, error=str(exc))
+                log.warning("leases_not_renewed", count=len(self._held), error=str(exc))
+                continue
+            for holder in lost:
+                if name := self._held.pop(holder, None):
+                    log.warning("lease_lost", name=name)
 
     async def _release(self, name: str, holder: str) -> None:
         async with self._db.work() as sql:

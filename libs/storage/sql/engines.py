@@ -4,11 +4,12 @@ import asyncio
 from collections.abc import AsyncIterator
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from functools import cache, partial
+from time import monotonic
 from typing import Any, TypeVar
 
 from sqlalchemy import URL, Connection, event, make_url
 from sqlalchemy.engine.interfaces import DBAPIConnection
-from sqlalchemy.exc import ArgumentError
+from sqlalchemy.exc import ArgumentError, OperationalError
 from sqlalchemy.ext.asyncio import AsyncEngine, create_async_engine
 
 from libs.kernel import TransientError
@@ -18,6 +19,10 @@ T = TypeVar("T")
 
 READ_ONLY = "sluice_read_only"  # execution option of a connection whose transaction only reads
 WRITE_WAIT_S = 30.0
+# How long SQLite itself waits for another process's writer before it is asked anew: it looks after
+# 1, 2 and 5 ms, and then ever more seldom, down to ten times a second, between which a process with
+# many writers takes every turn.
+WRITE_POLL_MS = 8
 # Of pages, for each connection. With SQLite's own 2 MB, reading the texts of a search's hits in a
 # library of some MB takes twice the time.
 SQLITE_CACHE_KB = 16_384
@@ -148,7 +153,7 @@ def _sqlite(url: URL, busy_timeout_s: float) -> AsyncEngine:
     """WAL and BEGIN IMMEDIATE, so that writers queue up."""
     engine = create_async_engine(url, pool_size=8, max_overflow=8, pool_timeout=WRITE_WAIT_S)
     event.listen(engine.sync_engine, "connect", partial(_prepare_sqlite, busy_timeout_s))
-    event.listen(engine.sync_engine, "begin", _begin_sqlite)
+    event.listen(engine.sync_engine, "begin", partial(_begin_sqlite, busy_timeout_s))
     return engine
 
 
@@ -158,6 +163,9 @@ def _prepare_sqlite(busy_timeout_s: float, connection: DBAPIConnection, _record:
     # driver's thread ends at the first stop, and whoever waits for a second one waits for ever.
     driver = connection.driver_connection
     driver.stop = cache(driver.stop)
+    cursor = connection.cursor()
+    cursor.execute(f"PRAGMA busy_timeout={WRITE_POLL_MS}")
+    cursor.close()
 
 
 def _prepare_file(busy_timeout_s: float, connection: DBAPIConnection, _record: Any) -> None:
@@ -174,5 +182,14 @@ def _prepare_file(busy_timeout_s: float, connection: DBAPIConnection, _record: A
     cursor.close()
 
 
-def _begin_sqlite(connection: Connection) -> None:
-    connection.exec_driver_sql("BEGIN IMMEDIATE")
+def _begin_sqlite(busy_timeout_s: float, connection: Connection) -> None:
+    deadline = monotonic() + busy_timeout_s
+    while True:
+        try:
+            connection.exec_driver_sql("BEGIN IMMEDIATE")
+        except OperationalError as exc:
+            name = getattr(exc.orig, "sqlite_errorname", "")
+            if not name.startswith("SQLITE_BUSY") or monotonic() > deadline:
+                raise
+        else:
+            return

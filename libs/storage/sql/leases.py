@@ -1,6 +1,6 @@
 """Leases: one holder at a time, until it lets go or falls silent."""
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 
 from sqlalchemy import ColumnElement, and_, delete, insert, not_, or_, select, update
 
@@ -33,15 +33,17 @@ async def acquire(sql: UnitOfWork, name: str, holder: str, *, ttl_s: float) -> b
     return True
 
 
-async def renew(sql: UnitOfWork, name: str, holder: str, *, ttl_s: float) -> bool:
-    """Prolong a lease that is still one's own; False: it was lost, the work must stop."""
+async def renew(sql: UnitOfWork, held: Mapping[str, str], *, ttl_s: float) -> set[str]:
+    """Prolong one's own leases, given as names by holder; returns the holders who lost theirs."""
     now = now_us()
-    prolonged = (
-        update(leases)
-        .where(leases.c.name == name, leases.c.holder == holder, leases.c.expires_at > now)
-        .values(expires_at=now + int(ttl_s * 1e6))
+    own = and_(
+        leases.c.name.in_(held.values()), leases.c.holder.in_(held), leases.c.expires_at > now
     )
-    return await sql.compare_and_set(prolonged)
+    prolonged = update(leases).where(own).values(expires_at=now + int(ttl_s * 1e6))
+    if await sql.affected(prolonged) == len(held):
+        return set()
+    kept = await sql.rows(select(leases.c.holder).where(own))
+    return set(held) - {row["holder"] for row in kept}
 
 
 async def release(sql: UnitOfWork, name: str, holder: str) -> bool:

@@ -1,12 +1,17 @@
 """Holding leases: one holder, kept alive, given back, taken over from the dead."""
 
 import asyncio
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack, asynccontextmanager
 
 import pytest
+from sqlalchemy import update
 
 from libs.service.lease_keeper import LeaseKeeper
 from libs.storage.sql import Database
 from libs.storage.sql.leases import acquire, live
+from libs.storage.sql.tables import leases
+from libs.storage.sql.work import UnitOfWork
 
 
 async def is_live(db: Database) -> bool:
@@ -37,6 +42,46 @@ async def test_second_holder_of_the_same_process_finds_it_taken(db: Database) ->
 async def test_held_lease_outlives_its_time_to_live(db: Database) -> None:
     async with LeaseKeeper(db, ttl_s=0.3).hold("turn:1"):
         await asyncio.sleep(0.9)  # three times to live
+        assert await is_live(db)
+
+
+async def test_all_that_is_held_is_prolonged_in_one_unit_of_work(db: Database) -> None:
+    units = 0
+    work = db.work
+
+    @asynccontextmanager
+    async def counted() -> AsyncIterator[UnitOfWork]:
+        nonlocal units
+        units += 1
+        async with work() as sql:
+            yield sql
+
+    keeper = LeaseKeeper(db, ttl_s=1.5)
+    async with AsyncExitStack() as held:
+        for number in range(20):
+            assert await held.enter_async_context(keeper.hold(f"turn:{number}"))
+        db.work = counted  # type: ignore[method-assign]
+        await asyncio.sleep(2.0)  # more than a time to live
+        assert 0 < units <= 6
+        async with db.reading() as sql:
+            assert len(await live(sql, [f"turn:{number}" for number in range(20)])) == 20
+
+
+async def test_a_lost_lease_leaves_the_others_alone(db: Database) -> None:
+    keeper = LeaseKeeper(db, ttl_s=0.3)
+    async with keeper.hold("turn:1"), keeper.hold("turn:2"):
+        async with db.work() as sql:
+            await sql.execute(update(leases).where(leases.c.name == "turn:2").values(holder="else"))
+        await asyncio.sleep(0.9)
+        assert await is_live(db)
+
+
+async def test_after_a_pause_without_leases_they_are_prolonged_again(db: Database) -> None:
+    keeper = LeaseKeeper(db, ttl_s=0.3)
+    async with keeper.hold("turn:0"):
+        pass
+    async with keeper.hold("turn:1"):
+        await asyncio.sleep(0.9)
         assert await is_live(db)
 
 

@@ -2,7 +2,10 @@
 
 import asyncio
 import sqlite3
+import threading
+import time
 from collections.abc import Sequence
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -158,6 +161,34 @@ async def test_a_lock_of_another_process_is_waited_for_and_then_transient(tmp_pa
     async with db.work() as sql:
         await add_lease(sql)
     assert await lease_names(db) == ["a"]
+    await db.close()
+
+
+async def test_a_writer_gets_its_turn_between_those_of_a_busy_process(tmp_path: Path) -> None:
+    """Its gaps come where SQLite's own waiting, in steps of 100 ms, would never look."""
+    path = tmp_path / "busy.db"
+    db = open_database(f"sqlite+aiosqlite:///{path}", busy_timeout_s=10)
+    await db.create_schema()
+    over = threading.Event()
+
+    def write_again_and_again() -> None:
+        with closing(sqlite3.connect(path, isolation_level=None, timeout=60)) as other:
+            while not over.is_set():
+                other.execute("BEGIN IMMEDIATE")
+                time.sleep(0.19)
+                other.execute("COMMIT")
+                time.sleep(0.01)
+
+    async with asyncio.TaskGroup() as group:
+        group.create_task(asyncio.to_thread(write_again_and_again))
+        try:
+            for name in ("a", "b", "c"):
+                await asyncio.sleep(0.02)
+                async with db.work() as sql:
+                    await add_lease(sql, name)
+        finally:
+            over.set()
+    assert await lease_names(db) == ["a", "b", "c"]
     await db.close()
 
 

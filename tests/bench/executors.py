@@ -29,8 +29,8 @@ from libs.storage.sql import tables as sql_tables
 from tests.broker import running_broker
 from tests.standins.llm import MODEL, LlmServer, Scene
 
-TURNS = 256
-WAIT_S = (10.0, 14.0)  # of the model, evenly spread
+TURNS = 384
+WAIT_S = (4.0, 20.0)  # of the model, evenly spread: waves of turns blur
 LEAST = 1.9
 EXECUTOR = "tests.integration.services.executor_process"
 QUESTION = "What is the refund limit?"

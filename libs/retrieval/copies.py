@@ -17,8 +17,12 @@ class _Print:
     """What two texts are compared by: pieces of a few characters, and the numbers as they come."""
 
     def __init__(self, text: str) -> None:
-        self.plain = _SPACE.sub("", text.lower())
+        self._text = text
         self.numbers = _NUMBER.findall(text)
+
+    @cached_property
+    def plain(self) -> str:
+        return _SPACE.sub("", self._text.lower())
 
     @cached_property
     def shingles(self) -> set[str]:

@@ -6,7 +6,6 @@ from dataclasses import dataclass
 
 from libs.documents.analysis import analyse
 from libs.retrieval.channels import Found
-from libs.retrieval.fusion import parts
 from libs.retrieval.gate import Verdict
 from libs.retrieval.policy import RetrievalPolicy
 from libs.retrieval.ranking import Ranking, Rerank
@@ -135,11 +134,13 @@ def nearest_of(hits: Sequence[Hit]) -> float:
 
 
 def _adds(scores: Scores, policy: RetrievalPolicy) -> dict[str, float]:
-    """The parts of a fused score; the rest is what fusion counted for a vector it did not have."""
-    adds = parts(scores.vector or 0.0, scores.keyword or 0.0, policy, scores.graph)
-    if scores.vector is None:
-        adds["vector"] = scores.fused - sum(adds.values())
-    return adds
+    """The parts of a fused score. Fusion counts a nearness even where the vector channel has none,
+    so that part is the rest.
+    """
+    adds = {"keyword": policy.keyword_weight * (scores.keyword or 0.0)}
+    if scores.graph is not None:
+        adds["graph"] = policy.graph_weight * scores.graph
+    return {"vector": scores.fused - sum(adds.values()), **adds}
 
 
 @dataclass(frozen=True, slots=True)

@@ -38,17 +38,11 @@ def fuse(
     farthest = min(vector.values(), default=0.0)
     scored = []
     for chunk_id in passing:
-        near, said = vector.get(chunk_id, farthest), keyword.get(chunk_id, 0.0)
-        fits = graph.get(chunk_id)
-        fused = sum(parts(near, said, policy, fits).values())
-        scores = Scores(fused, vector.get(chunk_id), keyword.get(chunk_id), fits)
-        scored.append((chunk_id, scores))
+        near, said, fits = vector.get(chunk_id), keyword.get(chunk_id), graph.get(chunk_id)
+        fused = (
+            policy.vector_weight * (farthest if near is None else near)
+            + policy.keyword_weight * (said or 0.0)
+            + policy.graph_weight * (fits or 0.0)
+        )
+        scored.append((chunk_id, Scores(fused, near, said, fits)))
     return sorted(scored, key=lambda pair: (-pair[1].fused, pair[0]))
-
-
-def parts(
-    vector: float, keyword: float, policy: RetrievalPolicy, graph: float | None = None
-) -> dict[str, float]:
-    """What each channel adds to a fused score."""
-    added = {"vector": policy.vector_weight * vector, "keyword": policy.keyword_weight * keyword}
-    return added if graph is None else {**added, "graph": policy.graph_weight * graph}

@@ -23,6 +23,7 @@ from sqlalchemy import RowMapping
 from libs.contracts import Event, retry_topic, topic_of
 from libs.eventbus.backlog import Backlog, Backlogs
 from libs.eventbus.message import Place
+from libs.eventbus.waiting import until_any
 from libs.kernel import TransientError, new_id
 from libs.observability.metrics import RECONCILED
 from libs.storage.sql import Database, UnitOfWork
@@ -130,11 +131,9 @@ class Reconciler:
             await self._pause(stop)
 
     async def _pause(self, stop: asyncio.Event) -> None:
-        waits = [asyncio.create_task(event.wait()) for event in (self._wanted, stop)]
         with suppress(TimeoutError):
-            await asyncio.wait(waits, timeout=self._interval_s, return_when=asyncio.FIRST_COMPLETED)
-        for wait in waits:
-            wait.cancel()
+            async with asyncio.timeout(self._interval_s):
+                await until_any(self._wanted.wait(), stop.wait())
 
     async def reconcile(self, source: WorkSource) -> int:
         """One pass over one source; returns how many events were emitted again.

@@ -11,6 +11,7 @@ from libs.eventbus.backlog import KafkaBacklogs
 from libs.eventbus.publisher import KafkaPublisher, Publisher
 from libs.eventbus.reconciler import Reconciler, WorkSource
 from libs.eventbus.registry import SchemaRegistry
+from libs.eventbus.waiting import until_any
 from libs.kernel import PermanentError, end_tasks, set_within
 from libs.observability.exporting import exporting
 from libs.service.health import Health
@@ -47,12 +48,7 @@ class Platform:
         """Wait until SQL, the schemas' ids and a prepared broker are there; False: told to stop."""
         upkeep = self._upkeep
         for there in (upkeep.sql_there, upkeep.schemas_there, upkeep.broker_there):
-            waits = [asyncio.create_task(event.wait()) for event in (there, self.stopping)]
-            try:
-                await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
-            finally:
-                for wait in waits:
-                    wait.cancel()
+            await until_any(there.wait(), self.stopping.wait())
         return not self.stopping.is_set()
 
     async def consume(

@@ -84,7 +84,7 @@ async def test_closing_ends_the_threads(file: Path) -> None:
     db = opened(file)
     async with db.reading() as sql:
         await sql.rows(select(workers))
-    assert readers() > before
+    assert readers() - before
     await db.close()
 
     await until(lambda: not readers() - before)

@@ -42,7 +42,6 @@ class VisibleChunk:
     parent: StoredText  # the child itself where it has none
     document_id: str
     document_name: str
-    domain: str
     generation: int
     ordinal: int  # of the child among the children of its generation
     lead: str  # how the document begins; empty for its first chunk
@@ -76,7 +75,6 @@ def _visible_ones(parents: bool) -> Select[Any]:
             *_stored_columns(chunks),
             documents.c.id,
             documents.c.name,
-            documents.c.domain,
             chunks.c.generation,
             chunks.c.ordinal,
             chunks.c.lead,
@@ -148,8 +146,8 @@ def _stored_columns(table: FromClause) -> list[ColumnElement[Any]]:
 
 def _visible(row: Row[Any]) -> VisibleChunk:
     child: Any = row[:6]
-    told: Any = row[6:12]
-    parent: Any = row[12:]
+    told: Any = row[6:11]
+    parent: Any = row[11:]
     stored = _stored(*child)
     return VisibleChunk(stored, _stored(*parent) if parent and parent[0] else stored, *told)
 

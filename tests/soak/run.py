@@ -66,7 +66,7 @@ FULL = Size(
     sample_s=3.0,
     kept_s=30.0,
     memory=Tolerance(0.15, 15),
-    held=Tolerance(0.05, 5),
+    held=Tolerance(0.10, 6),
     least_recycled=1,
 )
 # Half of the load lies between what is compared: one more with each turn is 25, with each document

@@ -18,13 +18,13 @@ SERVICES: dict[str, str] = {
 }
 # Of these there may be several processes; the others listen on a port.
 WORKERS = frozenset(SERVICES) - {"ingest", "gateway"}
-HEAVY = ("services.local.vector_server",)
+VECTOR_SERVER = "services.local.vector_server"
 
 
-def preload() -> None:
-    """Import the heavy libraries and every service; freeze them so that forks share the pages."""
+def preload(*modules: str) -> None:
+    """Import them with all they use, and freeze what is there so that forks share the pages."""
     logging.disable(logging.INFO)  # libraries greet on import
-    for module in (*HEAVY, *SERVICES.values()):
+    for module in modules:
         importlib.import_module(module)
     logging.disable(logging.NOTSET)
     gc.collect()

@@ -16,13 +16,13 @@ from services.local.console import StackConsole
 from services.local.embedded import resident_mb
 from services.local.logs import last_log_lines
 from services.local.ports import accepts
-from services.local.preload import preload
+from services.local.preload import SERVICES, VECTOR_SERVER, preload
 from services.local.prepare import prepare
 from services.local.quiet import is_quiet
 from services.local.readiness import missing_parts
 from services.local.settings import LocalSettings
 from services.local.spawning import ParentWatch, fork_python
-from services.local.stack import BROKER, embedded_children, service_children
+from services.local.stack import BROKER, MILVUS, embedded_children, service_children
 
 TICK_S = 0.05
 READY_POLL_S = 0.2
@@ -40,7 +40,7 @@ class Supervisor:
         self._embedded = embedded_children(settings, self._watch, self._logs)
         self._services = service_children(settings, self._watch, self._logs)
         self._prepare_pid: int | None = None
-        self._prepare_at: float | None = 0.0  # when to prepare next; None: nothing to prepare
+        self._prepare_at: float | None = None  # when to prepare next; None: nothing to prepare
         self._serving = False
         self._was_ready = False
         self._next_ready_check = 0.0
@@ -62,14 +62,16 @@ class Supervisor:
             self._stop()
 
     def _start(self) -> None:
-        for child in self._embedded:
-            if child.name == BROKER:  # a program of its own: starts while we import
-                child.start(time.monotonic())
-        preload()
+        """Importing takes longest: what need not wait for all of it is started before."""
+        embedded = {child.name: child for child in self._embedded}
+        if broker := embedded.get(BROKER):
+            broker.start(time.monotonic())
+        self._start_preparing()
+        if milvus := embedded.get(MILVUS):
+            preload(VECTOR_SERVER)
+            milvus.start(time.monotonic())
+        preload(*SERVICES.values())
         self._console.done("libraries loaded")
-        for child in self._embedded:
-            if child.name != BROKER:
-                child.start(time.monotonic())
 
     def _tick(self, now: float) -> None:
         self._reap(now)
@@ -105,11 +107,14 @@ class Supervisor:
             return
         if self._settings.embeds_broker and not accepts(self._settings.broker_port):
             return
-        log_file = self._logs / "prepare.log"
+        self._start_preparing()
+
+    def _start_preparing(self) -> None:
+        """It waits for the broker by itself."""
         self._prepare_at = None
-        self._prepare_pid = fork_python(
-            "prepare", partial(prepare, self._settings), log_file, self._watch
-        )
+        log_file = self._logs / "prepare.log"
+        work = partial(prepare, self._settings)
+        self._prepare_pid = fork_python("prepare", work, log_file, self._watch)
 
     def _prepared(self, status: int, now: float) -> None:
         self._prepare_pid = None

@@ -1,6 +1,8 @@
 """Planner and executor with a model behind real HTTP that misbehaves by script."""
 
 from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager
+from dataclasses import replace
 
 import openai
 import pytest
@@ -13,9 +15,18 @@ from services.orchestrator.domain.planner import Situation, decide
 from tests.standins.llm import MODEL, LlmServer, Scene, plan, rate_limited
 from tests.unit.services.executor.conversation import Executor, Seen, planned, seen
 
+# Quick to try again, and patient: the server is a thread of this process.
 QUICK = CallPolicy(
-    base_delay_s=0.01, max_delay_s=0.2, first_token_timeout_s=0.5, idle_timeout_s=0.5
+    base_delay_s=0.01,
+    max_delay_s=0.2,
+    first_token_timeout_s=5.0,
+    idle_timeout_s=5.0,
+    total_timeout_s=30.0,
 )
+# For scenes in which no first piece comes, and for those in which one comes and then no other.
+NO_BEGINNING = replace(QUICK, first_token_timeout_s=0.5, total_timeout_s=3.0)
+NO_END = replace(QUICK, idle_timeout_s=0.5)
+HANG_S = 60.0
 GOOD = Scene(["The limit is 20,000 yuan [1]."])
 QUESTION = Situation("What is the refund limit?")
 
@@ -26,10 +37,18 @@ def server() -> Iterator[LlmServer]:
         yield started
 
 
+@asynccontextmanager
+async def model_of(
+    server: LlmServer, db: Database, policy: CallPolicy
+) -> AsyncIterator[OpenAIChatModel]:
+    async with openai.AsyncOpenAI(base_url=server.base_url, api_key="k", max_retries=0) as client:
+        yield OpenAIChatModel(client, MODEL, SqlCallLog(db), policy=policy)
+
+
 @pytest.fixture
 async def model(server: LlmServer, db: Database) -> AsyncIterator[OpenAIChatModel]:
-    async with openai.AsyncOpenAI(base_url=server.base_url, api_key="k", max_retries=0) as client:
-        yield OpenAIChatModel(client, MODEL, SqlCallLog(db), policy=QUICK)
+    async with model_of(server, db, QUICK) as model:
+        yield model
 
 
 async def answered(db: Database, model: OpenAIChatModel) -> Seen:
@@ -63,25 +82,26 @@ async def test_answer_of_the_model_stands(
 
 
 @pytest.mark.parametrize(
-    ("scene", "restarts"),
+    ("scene", "restarts", "policy"),
     [
-        (Scene(status=503), 0),
-        (Scene(status=401), 0),
-        (rate_limited(60), 0),
-        (Scene(["late"], first_pause_s=5.0), 0),
-        (Scene(["The limit ", "is"], cut_after=1), 1),
-        (Scene(["The limit ", "is"], hang_after=1), 1),
-        (Scene(["The limit ", "is"], malformed_after=1), 1),
-        (Scene(["The limit is 20,000 yuan, I am sure."]), 1),
-        (Scene(raw=b"<html>"), 0),
+        (Scene(status=503), 0, QUICK),
+        (Scene(status=401), 0, QUICK),
+        (rate_limited(60), 0, QUICK),
+        (Scene(["late"], first_pause_s=HANG_S), 0, NO_BEGINNING),
+        (Scene(["The limit ", "is"], cut_after=1), 1, QUICK),
+        (Scene(["The limit ", "is"], hang_after=1), 1, NO_END),
+        (Scene(["The limit ", "is"], malformed_after=1), 1, QUICK),
+        (Scene(["The limit is 20,000 yuan, I am sure."]), 1, QUICK),
+        (Scene(raw=b"<html>"), 0, QUICK),
     ],
     ids=["503", "401", "429", "silent", "cut", "hang", "malformed", "uncited", "no-protocol"],
 )
 async def test_documents_are_quoted_when_the_model_fails(
-    db: Database, server: LlmServer, model: OpenAIChatModel, scene: Scene, restarts: int
+    db: Database, server: LlmServer, scene: Scene, restarts: int, policy: CallPolicy
 ) -> None:
     server.play(scene)
-    turn = await answered(db, model)
+    async with model_of(server, db, policy) as model:
+        turn = await answered(db, model)
     assert turn.turn["extractive"]
     assert "20,000 yuan per order.” [1]" in turn.text
     assert turn.restarts == restarts
@@ -101,7 +121,7 @@ async def test_sources_reach_the_model_as_data_it_cannot_break_out_of(
 async def test_planner_takes_a_good_plan_and_replaces_others(
     server: LlmServer, model: OpenAIChatModel
 ) -> None:
-    planner = ModelPlanner(model, timeout_s=1.0)
+    patient, impatient = (ModelPlanner(model, timeout_s=timeout_s) for timeout_s in (30.0, 1.0))
     good: dict[str, object] = {
         "execution_mode": "RAG_CHAT",
         "rewritten_question": "What is the refund limit?",
@@ -110,15 +130,15 @@ async def test_planner_takes_a_good_plan_and_replaces_others(
         "clarify_question": None,
     }
     server.play(plan(**good))
-    taken = await planner.decide(QUESTION, tenant="acme", turn_id="t1")
+    taken = await patient.decide(QUESTION, tenant="acme", turn_id="t1")
     assert (taken.by, taken.plan) == (MODEL, decide(QUESTION).plan)
     assert "limit" in server.requests[0]["messages"][1]["content"]
-    for trouble in (
-        Scene(['{"execution_mode": "RAG']),
-        Scene(status=500),
-        rate_limited(60),
-        Scene(["{}"], first_pause_s=5.0),
-        plan(**(good | {"execution_mode": "FLY"})),
+    for planner, trouble in (
+        (patient, Scene(['{"execution_mode": "RAG'])),
+        (patient, Scene(status=500)),
+        (patient, rate_limited(60)),
+        (impatient, Scene(["{}"], first_pause_s=HANG_S)),
+        (patient, plan(**(good | {"execution_mode": "FLY"}))),
     ):
         server.play(trouble)
         decision = await planner.decide(QUESTION, tenant="acme", turn_id="t1")

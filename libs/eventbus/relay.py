@@ -52,6 +52,7 @@ class Relay:
         self._waiting: asyncio.Queue[OutboxRow] = asyncio.Queue(policy.max_waiting)
         self._sent: list[SentRow] = []
         self._to_mark = asyncio.Event()
+        self._marking = asyncio.Lock()
         self._idle = asyncio.Event()
         self._idle.set()
         self.delayed = asyncio.Event()  # set when a row was committed that is due later
@@ -143,6 +144,10 @@ class Relay:
 
     async def _mark(self) -> bool:
         """False: what was sent has to be marked later."""
+        async with self._marking:  # whoever drains waits for what is being marked
+            return await self._mark_sent()
+
+    async def _mark_sent(self) -> bool:
         self._to_mark.clear()
         sent, self._sent = self._sent, []
         if not sent:

@@ -3,7 +3,6 @@
 import json
 import os
 import signal
-import socket
 import subprocess
 import sys
 import time
@@ -13,6 +12,8 @@ from typing import Any
 
 import httpx
 import psutil
+
+from tests.ports import free_port
 
 READY_S = 120.0
 STOP_S = 40.0
@@ -27,16 +28,6 @@ def wait_until(
     while not condition():
         assert time.monotonic() < deadline, f"not in {timeout_s:g} s: {what}"
         time.sleep(every_s)
-
-
-def free_ports(count: int) -> list[int]:
-    probes = [socket.socket() for _ in range(count)]
-    for probe in probes:
-        probe.bind(("127.0.0.1", 0))
-    ports: list[int] = [probe.getsockname()[1] for probe in probes]
-    for probe in probes:
-        probe.close()
-    return ports
 
 
 class Site:
@@ -86,7 +77,7 @@ class Stack(Site):
     """One running local stack and its HTTP client."""
 
     def __init__(self, home: Path, environment: dict[str, str] | None = None) -> None:
-        self.ports = free_ports(4)
+        self.ports = [free_port() for _ in range(4)]
         url = f"http://127.0.0.1:{self.ports[0]}"
         super().__init__(url, lambda: (home / "api-key").read_text().strip())
         self.home = home

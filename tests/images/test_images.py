@@ -6,11 +6,12 @@ from collections.abc import Iterator
 import httpx
 import pytest
 
-from tests.e2e.stack import Site, free_ports, wait_until
+from tests.e2e.stack import Site, wait_until
 from tests.images.base import ensure_base_image
 from tests.images.compose import PLATFORM, PROJECT, Compose
 from tests.images.engine import Engine
 from tests.images.hosts import servers, socket_files
+from tests.ports import free_port
 from tests.servers.frame import MissingServerError
 
 ONCE = ("migrate", "topics", "first-key")
@@ -64,7 +65,7 @@ def engine() -> Iterator[Engine]:
 @pytest.fixture(scope="module")
 def platform(engine: Engine, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Platform]:
     folder = tmp_path_factory.mktemp("images")
-    (port,) = free_ports(1)
+    port = free_port()
     compose = Compose(engine, folder, port)
     compose.down()  # what a run left that was killed
     compose.run("build", "--quiet", within_s=1800)

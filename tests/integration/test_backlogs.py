@@ -10,7 +10,7 @@ from libs.eventbus.closing import close_client
 from libs.eventbus.connection import group_client
 from libs.eventbus.publisher import KafkaPublisher
 from libs.kernel import TransientError
-from tests.broker import free_port
+from tests.ports import free_port
 from tests.servers.brokers import AnyBroker, connection_to
 
 pytestmark = pytest.mark.integration

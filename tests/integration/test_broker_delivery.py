@@ -17,7 +17,8 @@ from libs.eventbus.publisher import KafkaPublisher
 from libs.kernel import TransientError, stable_partition
 from libs.storage.sql import Database, open_database
 from libs.storage.sql.epochs import load_epoch
-from tests.broker import free_port, partitions_of, running_broker, start_broker, stop_broker
+from tests.broker import partitions_of, running_broker, start_broker, stop_broker
+from tests.ports import free_port
 from tests.servers.brokers import AnyBroker, connection_to, is_embedded
 from tests.waiting import eventually, until
 
@@ -69,7 +70,7 @@ async def test_a_publisher_fails_within_its_time_and_works_again_with_the_broker
         await KafkaPublisher(KafkaConnection(bootstrap), timeout_s=1).start()
     broker = await start_broker(port)
     await prepare_broker(KafkaConnection(bootstrap), db, embedded=True)
-    async with KafkaPublisher(KafkaConnection(bootstrap), timeout_s=1) as publisher:
+    async with KafkaPublisher(KafkaConnection(bootstrap), timeout_s=5) as publisher:
         await publisher.send(OutgoingRecord(TOPIC, "k", b"1"))
         await stop_broker(broker)
         async with asyncio.timeout(60):

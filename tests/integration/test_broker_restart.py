@@ -9,8 +9,9 @@ from libs.eventbus import KafkaConnection
 from libs.eventbus.preparation import prepare_broker
 from libs.service.process import Platform
 from libs.service.settings import PlatformSettings
-from tests.broker import free_port, start_broker, stop_broker
+from tests.broker import start_broker, stop_broker
 from tests.integration.one_step import pipeline
+from tests.ports import free_port
 from tests.waiting import until
 
 pytestmark = pytest.mark.integration

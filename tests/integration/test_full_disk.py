@@ -1,6 +1,5 @@
 """A disk that is really full: a clear error, nothing lost, and all goes on when there is room."""
 
-import socket
 import subprocess
 import sys
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
@@ -20,6 +19,7 @@ from libs.storage.sql import Database, api_keys, open_database
 from libs.storage.sql.tables import api_keys as keys_table
 from libs.storage.vectors import MilvusVectors
 from services.local.vector_server import GROWTH_BYTES
+from tests.ports import free_port
 from tests.small_disk import MB, SmallDisk, small_disk
 from tests.waiting import eventually
 
@@ -168,9 +168,7 @@ class Server:
     """The vector server as the local stack runs it."""
 
     def __init__(self, folder: Path) -> None:
-        with socket.socket() as probe:
-            probe.bind(("127.0.0.1", 0))
-            self._port = probe.getsockname()[1]
+        self._port = free_port()
         self._folder = folder
         self.process: subprocess.Popen[bytes] | None = None
 

@@ -16,7 +16,8 @@ from confluent_kafka.schema_registry import Schema, SchemaRegistryClient
 from libs.eventbus.reaching import USER_REFUSED
 from libs.storage.sql import open_database
 from libs.storage.sql.schema import REVISION
-from tests.broker import free_port, running_broker, start_broker, stop_broker
+from tests.broker import running_broker, start_broker, stop_broker
+from tests.ports import free_port
 from tests.servers.kafka import Kafka
 from tests.standins.schema_registry import RegistryServer
 from tests.waiting import until

@@ -13,7 +13,8 @@ from libs.contracts import TopicSpec, topic_specs
 from libs.eventbus import KafkaConnection
 from libs.eventbus.admin import apply_topics
 from libs.storage.sql import open_database
-from tests.broker import free_port, running_broker
+from tests.broker import running_broker
+from tests.ports import free_port
 
 pytestmark = pytest.mark.integration
 

@@ -8,7 +8,8 @@ from libs.contracts import TopicSpec, topic_specs
 from libs.eventbus import KafkaConnection
 from libs.eventbus.admin import apply_topics
 from libs.kernel import PermanentError, TransientError
-from tests.broker import free_port, partitions_of, running_broker, start_broker, stop_broker
+from tests.broker import partitions_of, running_broker, start_broker, stop_broker
+from tests.ports import free_port
 
 pytestmark = pytest.mark.integration
 

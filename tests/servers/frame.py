@@ -16,7 +16,7 @@ from typing import ClassVar, TypeVar
 
 import pytest
 
-from tests.broker import free_port
+from tests.ports import free_port
 
 _PR_SET_PDEATHSIG = 1
 

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 
-from tests.broker import free_port
+from tests.ports import free_port
 from tests.servers.certificates import Authority
 from tests.servers.frame import Server, cached, download, launched, program
 

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import yaml
 
-from tests.broker import free_port
+from tests.ports import free_port
 from tests.servers.frame import Server, cached, download, program
 
 VERSION = "2.3.5"

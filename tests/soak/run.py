@@ -1,11 +1,9 @@
 """One soak run: a stack with a short memory, a load in fast forward, samples, and the audit."""
 
 import asyncio
-import random
-import socket
 import sqlite3
 from collections.abc import AsyncIterator, Callable, Coroutine, Mapping
-from contextlib import ExitStack, asynccontextmanager, closing, suppress
+from contextlib import asynccontextmanager, closing
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from time import monotonic
@@ -20,6 +18,7 @@ from tests.chaos.model import answering_model
 from tests.chaos.patience import PatientClient
 from tests.chaos.run import SWEEPS, audited
 from tests.e2e.stack import Stack
+from tests.ports import free_range
 from tests.soak.levels import Ceiling, Level, Tolerance, level
 from tests.soak.load import SteadyLoad, draw
 from tests.soak.sampling import (
@@ -108,7 +107,7 @@ async def run(
     """`tell` hears now and then how far it is. Raises: AssertionError: the stack did not start."""
     began = monotonic()
     outcome = Outcome(size)
-    health_port = _free_range(len(SERVICES))
+    health_port = free_range(len(SERVICES))
     with answering_model(pause_s=0.01) as model:
         stack = Stack(home, _environment(size, health_port, model.base_url))
         await asyncio.to_thread(stack.start)
@@ -221,19 +220,3 @@ def _age_sent_events(home: Path, kept_s: float) -> None:
             "UPDATE outbox SET sent_at = sent_at - ? WHERE sent_at BETWEEN ? AND ?",
             (2 * day_us, now - day_us, now - int(kept_s * 1e6)),
         )
-
-
-def _free_range(count: int) -> int:
-    """The first of so many free ports in a row, below those that systems give to connections."""
-    while True:
-        first = random.randrange(20_000, 32_000)  # noqa: S311 - others look for ports, too
-        with ExitStack() as held, suppress(OSError):
-            for port in range(first, first + count):
-                held.enter_context(_bound(port))
-            return first
-
-
-def _bound(port: int) -> socket.socket:
-    probe = socket.socket()
-    probe.bind(("127.0.0.1", port))
-    return probe

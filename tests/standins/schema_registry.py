@@ -9,7 +9,6 @@ every subject. Like an in-memory registry it numbers anew after `forget`.
 
 import base64
 import json
-import socket
 import threading
 from dataclasses import dataclass, field
 from typing import Any, Self
@@ -23,6 +22,8 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse
 from starlette.routing import Route
 from starlette.types import Receive, Scope, Send
+
+from tests.ports import free_port
 
 _CHECKED_BACKWARD = {"BACKWARD", "BACKWARD_TRANSITIVE", "FULL", "FULL_TRANSITIVE"}
 _CHECKED_FORWARD = {"FORWARD", "FORWARD_TRANSITIVE", "FULL", "FULL_TRANSITIVE"}
@@ -43,9 +44,7 @@ class RegistryServer:
         self.requests: list[str] = []
         self._first_id = first_id
         self._contents = _Contents()
-        with socket.socket() as probe:
-            probe.bind(("127.0.0.1", 0))
-            self.port = int(probe.getsockname()[1])
+        self.port = free_port()
         self._server: uvicorn.Server | None = None
         self._thread: threading.Thread | None = None
 

@@ -44,6 +44,8 @@ POLICIES = Policies(
     commit=CommitPolicy(max_interval_s=0.05),
     flow=FlowPolicy(max_buffered_per_partition=20, max_poll_records=10, drain_timeout_s=5.0),
 )
+# Records may come one by one: the first is tried again until enough of them have failed to see why.
+OFTEN = replace(POLICIES, retry=replace(POLICIES.retry, max_attempts=20, max_bug_attempts=20))
 
 
 class FlakyDatabase(Database):
@@ -339,7 +341,7 @@ class EventBusSuite:
         self, bus: Bus, recorder: Recorder, error: Exception, problem: str
     ) -> None:
         recorder.fault = error
-        await bus.start(recorder.subscriptions())
+        await bus.start(recorder.subscriptions(), OFTEN)
         await bus.publish(*(record(f"d{n}") for n in range(12)))
         await until(lambda: bus.problem() == problem)
         tries = len(recorder.started)
@@ -440,7 +442,7 @@ class EventBusSuite:
         self, bus: Bus, recorder: Recorder
     ) -> None:
         recorder.fault = TransientError("busy")
-        patient = replace(POLICIES, gate=replace(POLICIES.gate, first_probe_s=1000.0))
+        patient = replace(OFTEN, gate=replace(POLICIES.gate, first_probe_s=1000.0))
         await bus.start(recorder.subscriptions(), patient)
         await bus.publish(*(record(f"d{n}") for n in range(12)))
         await until(lambda: bus.problem() == "backend")

@@ -22,8 +22,8 @@ from libs.eventbus.reaching import (
 from libs.eventbus.security import KafkaSecurity
 from libs.kernel import TransientError
 from libs.storage.sql import Database
-from tests.broker import free_port
 from tests.integration.eventbus.kafka_bus import GROUP
+from tests.ports import free_port
 from tests.servers.kafka import PASSWORD, USER, Kafka
 from tests.suites.eventbus import TOPIC, record, until
 

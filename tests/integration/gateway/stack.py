@@ -15,7 +15,8 @@ from libs.eventbus.epoch import ensure_epoch
 from libs.kernel import new_id, now_us
 from libs.storage.sql import Database, api_keys, open_database, workers
 from services.gateway.readiness import NEEDED
-from tests.broker import Broker, free_port, restartable_broker, stop_broker
+from tests.broker import Broker, restartable_broker, stop_broker
+from tests.ports import free_port
 from tests.waiting import until
 
 ROOT = Path(__file__).parents[3]

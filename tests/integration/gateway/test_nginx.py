@@ -12,9 +12,9 @@ import httpx
 import pytest
 
 from services.gateway.app import create_app
-from tests.broker import free_port
 from tests.integration.gateway.conftest import Front
 from tests.integration.gateway.serving import served
+from tests.ports import free_port
 from tests.unit.services.gateway.conftest import SCRIPT
 from tests.waiting import eventually
 

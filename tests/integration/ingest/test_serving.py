@@ -14,7 +14,7 @@ from libs.storage.objects import DiskObjectStore
 from libs.storage.sql import Database, api_keys
 from services.ingest.api.app import create_app
 from services.ingest.api.deps import Ingest
-from tests.broker import free_port
+from tests.ports import free_port
 
 MB = 1024 * 1024
 

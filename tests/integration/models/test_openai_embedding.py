@@ -21,7 +21,7 @@ from libs.models.ports import ModelUnavailableError
 from libs.service.embedding import open_embedding
 from libs.service.settings import PlatformSettings
 from services.indexer.startup import wanted_index
-from tests.broker import free_port
+from tests.ports import free_port
 from tests.standins.embedding_server import (
     MODEL,
     PASSAGE,

@@ -39,7 +39,7 @@ def main() -> None:
             case "slow-pages":
                 for _ in range(6):
                     answer({"going_on": True})
-                    time.sleep(0.5)
+                    time.sleep(1.5)
                 succeed(task)
             case "bug":
                 answer({"bug": "ZeroDivisionError: somewhere"})

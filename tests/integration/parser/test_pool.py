@@ -229,6 +229,6 @@ def _scratch_in(folder: Path) -> Iterator[None]:
 
 
 async def test_each_page_that_is_recognised_grants_time() -> None:
-    limits = Limits(timeout_s=1.5, picture_s=30, niceness=0)
+    limits = Limits(timeout_s=8, picture_s=30, niceness=0)
     async with open_pool(1, limits, worker=HOSTILE) as pool:
         assert (await parse(pool, "slow-pages")).char_count

@@ -16,8 +16,8 @@ from services.ingest.parser.adapters.child import Limits
 from services.ingest.parser.adapters.pool import ParserPool, open_pool
 from services.ingest.parser.adapters.tika_check import check_tika
 from services.ingest.parser.ports import Parsed, ParseRequest
-from tests.broker import free_port
 from tests.integration.parser.made_files import docx, paragraph
+from tests.ports import free_port
 from tests.servers.frame import running
 from tests.servers.proxy import proxy_to
 from tests.servers.tika import TikaServer

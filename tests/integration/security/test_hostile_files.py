@@ -17,7 +17,8 @@ from tests.integration.security import hostile_files as files
 
 pytestmark = [pytest.mark.integration, pytest.mark.asyncio(loop_scope="module")]
 
-LIMITS = Limits(timeout_s=60, small_timeout_s=3, max_rss_bytes=700_000_000, niceness=0)
+# A fresh process, as after one that was ended, has its start within the limit.
+LIMITS = Limits(timeout_s=60, small_timeout_s=15, max_rss_bytes=700_000_000, niceness=0)
 GOOD = b"The next document is read as ever."
 
 

@@ -10,8 +10,8 @@ from fastapi.responses import StreamingResponse
 
 from libs.service.connections import Bounds
 from libs.service.http import serve_http
-from tests.broker import free_port
 from tests.integration.security.test_bodies import Stream, answer
+from tests.ports import free_port
 
 pytestmark = pytest.mark.integration
 

@@ -146,7 +146,7 @@ async def test_turn_of_a_killed_executor_is_finished_by_another(
 async def test_an_executor_frozen_past_its_lease_writes_nothing_when_it_wakes_up(
     db: Database, llm: LlmServer, executors: Executors
 ) -> None:
-    llm.play(Scene(ANSWER, pause_s=1.0), Scene(ANSWER))
+    llm.play(Scene(ANSWER, pause_s=5.0), Scene(ANSWER))
     frozen = await executors.start()
     turn_id = await ask(db)
     await speaking(db, turn_id)

@@ -20,7 +20,8 @@ from libs.eventbus.publisher import KafkaPublisher
 from libs.storage.sql import Database, open_database, turns
 from libs.storage.sql.memories import load_memory
 from libs.storage.sql.workers import living
-from tests.broker import free_port, start_broker, stop_broker
+from tests.broker import start_broker, stop_broker
+from tests.ports import free_port
 from tests.servers.kafka import PASSWORD, USER, Kafka
 
 ROOT = Path(__file__).parents[3]

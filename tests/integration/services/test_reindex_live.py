@@ -121,7 +121,8 @@ class World:
     async def findings(self, deps: Deps) -> list[Finding]:
         reading = TantivyKeywords(self.folder / "keywords")
         stores = Stores(self.db, deps.objects, deps.vectors, reading)
-        examiner = Examiner(stores, grace_s=0.0, settle_s=0.2)
+        # What a deletion overtakes while it is copied is taken back at once: looked at twice.
+        examiner = Examiner(stores, grace_s=0.0, settle_s=5.0)
         seen = [one async for one in scan(stores, examiner, Tally())]
         await reading.close()
         return [finding for one in seen for finding in one.findings]

@@ -192,7 +192,7 @@ async def test_a_collection_with_another_index_gets_the_one_of_today(
 
 async def test_acknowledged_rows_survive_a_kill_and_the_client_recovers(tmp_path: Path) -> None:
     with milvus_lite(tmp_path) as server:
-        index = await opened(server, "c", timeout_s=2.0)
+        index = await opened(server, "c", timeout_s=10.0)
         await index.upsert("c", [_row("kept", 1), _row("dropped", 1, document_id="d2")])
         await index.delete("c", "t", "d2")
         server.kill()

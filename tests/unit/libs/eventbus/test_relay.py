@@ -1,7 +1,7 @@
 """The relay and the sweep: every committed row goes out, in order, and where it went is known."""
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager, suppress
 
 import pytest
@@ -12,6 +12,7 @@ from libs.eventbus.relay import Relay, RelayPolicy
 from libs.eventbus.sweep import Sweep, SweepPolicy
 from libs.kernel import DiskError, now_us
 from libs.storage.sql import Database, UnitOfWork
+from libs.storage.sql.outbox import SentRow, mark_sent
 from libs.storage.sql.tables import outbox
 from tests.fakes_delivery import FakePublisher
 from tests.waiting import until
@@ -77,6 +78,28 @@ async def test_rows_go_out_in_the_order_of_their_commits(
     assert await unsent(db) == []
 
 
+async def test_drained_is_marked_too_what_was_being_marked(
+    db: Database, relay: Relay, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    begun, may_end = asyncio.Event(), asyncio.Event()
+
+    async def slowly(sql: UnitOfWork, sent: Sequence[SentRow]) -> None:
+        begun.set()
+        await may_end.wait()
+        await mark_sent(sql, sent)
+
+    monkeypatch.setattr("libs.eventbus.relay.mark_sent", slowly)
+    async with running(relay):
+        await commit(db, "d1")
+        await begun.wait()
+        draining = asyncio.create_task(relay.drain(60))
+        await asyncio.sleep(0.05)
+        assert not draining.done()
+        may_end.set()
+        await draining
+        assert await unsent(db) == []
+
+
 async def test_where_a_row_went_is_kept_with_the_epoch_it_was_sent_in(
     db: Database, publisher: FakePublisher, relay: Relay
 ) -> None:
@@ -119,8 +142,8 @@ async def test_a_delayed_row_goes_out_at_its_time_though_the_sweep_is_asleep(
 ) -> None:
     async with running(relay, Sweep(db, relay, SweepPolicy(interval_s=30.0))):
         await asyncio.sleep(0.05)  # lets the sweep fall asleep: nothing is there to await
-        due_at = now_us() + 100_000
-        await commit(db, "d1", delay_s=0.1)
+        due_at = now_us() + 2_000_000
+        await commit(db, "d1", delay_s=2.0)
         await relay.drain(5)
         assert publisher.keys() == []
         await until_unsent_are(db)

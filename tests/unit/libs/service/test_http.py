@@ -14,7 +14,7 @@ from libs.service.ending import EndingMiddleware
 from libs.service.health import Health
 from libs.service.http import listen_on, serve_http
 from libs.web.health import health_app
-from tests.broker import free_port
+from tests.ports import free_port
 
 
 def streaming_app() -> FastAPI:

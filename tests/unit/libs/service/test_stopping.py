@@ -7,14 +7,14 @@ import sys
 import pytest
 
 DRAINS = """
-import asyncio
+import asyncio, sys
 from libs.service.stopping import run, stopping
 
 async def main():
     print("started", flush=True)
     await stopping().wait()
     print("draining", flush=True)
-    await asyncio.sleep(0.5)
+    await asyncio.sleep(float(sys.argv[1]))
     print("drained", flush=True)
 
 run(main, "test", log_level="ERROR")
@@ -22,13 +22,14 @@ run(main, "test", log_level="ERROR")
 
 
 @pytest.mark.parametrize(
-    ("number", "last_words"), [(signal.SIGTERM, ["drained"]), (signal.SIGINT, [])]
+    ("number", "drains_s", "last_words"),
+    [(signal.SIGTERM, 0.5, ["drained"]), (signal.SIGINT, 60, [])],
 )
 def test_told_twice_it_drains_all_the_same_unless_somebody_presses_ctrl_c_again(
-    number: signal.Signals, last_words: list[str]
+    number: signal.Signals, drains_s: float, last_words: list[str]
 ) -> None:
     with subprocess.Popen(
-        [sys.executable, "-c", DRAINS], stdout=subprocess.PIPE, text=True
+        [sys.executable, "-c", DRAINS, str(drains_s)], stdout=subprocess.PIPE, text=True
     ) as process:
         assert process.stdout is not None
         assert process.stdout.readline() == "started\n"

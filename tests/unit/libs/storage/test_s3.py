@@ -18,7 +18,7 @@ from libs.storage.objects.s3_names import (
     name_to_key,
     prefix_to_name,
 )
-from tests.broker import free_port
+from tests.ports import free_port
 from tests.waiting import until
 
 segments = st.text(st.characters(exclude_characters="/", exclude_categories=["Cs"]), min_size=1)

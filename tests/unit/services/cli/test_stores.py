@@ -10,7 +10,7 @@ from libs.storage.sql.active_index import ActiveIndex, read_or_make
 from services.cli.errors import CliError, ExitCode
 from services.cli.settings import CliSettings
 from services.cli.stores import open_stores
-from tests.broker import free_port
+from tests.ports import free_port
 
 
 @pytest.fixture

@@ -21,7 +21,7 @@ from tests.waiting import eventually
 pytestmark = pytest.mark.integration
 
 NGINX = shutil.which("nginx", path=f"{os.environ.get('PATH', '')}:/usr/sbin")
-READ_TIMEOUT_S = 1  # of the proxy, far below its default; so is the heartbeat here, in proportion
+READ_TIMEOUT_S = 3  # of the proxy, far below its default; so is the heartbeat here, in proportion
 CONFIG = """
 user {user};
 daemon off;

@@ -30,7 +30,7 @@ from tests.waiting import until
 pytestmark = [pytest.mark.integration, pytest.mark.asyncio(loop_scope="module")]
 
 SSE = {"Accept": "text/event-stream"}
-HEARTBEAT_S, SEND_TIMEOUT_S = 0.2, 1.0
+HEARTBEAT_S, SEND_TIMEOUT_S = 0.2, 5.0
 # Holds what SQLite locks while it reads or writes (in WAL mode), until its standard input ends.
 HOLD_SQL = """
 import fcntl, sys

@@ -11,6 +11,7 @@ from starlette.types import Message
 
 from libs.storage.sql import Database, UnitOfWork, api_keys, turns
 from libs.storage.sql.turn_events import reply_of
+from libs.storage.sql.turns import TurnEvent
 from libs.web import while_valid
 from services.gateway.replies import Replies
 from services.gateway.streaming import EventStream, frames
@@ -252,6 +253,14 @@ async def test_a_stream_that_fails_to_read_sql_goes_on_when_it_is_back(stage: St
     await asyncio.wait({waiting})
 
 
+async def told(events: AsyncIterator[TurnEvent | None]) -> TurnEvent:
+    """The next event, however many heartbeats go before it."""
+    async with asyncio.timeout(60):
+        while (event := await anext(events)) is None:
+            pass
+    return event
+
+
 @pytest.mark.parametrize(("deaf", "due_s"), [(True, 0.25), (False, 1.0)])
 async def test_a_stream_whose_events_go_to_another_replica_looks_into_sql_more_often(
     stage: Stage, deaf: bool, due_s: float
@@ -259,7 +268,8 @@ async def test_a_stream_whose_events_go_to_another_replica_looks_into_sql_more_o
     now = 0.0
     replies = Replies(stage.gateway.db, poll_s=1.0, clock=lambda: now)
     turn_id = await stage.ask()
-    events = replies.follow("acme", turn_id, 1, deaf=deaf, heartbeat_s=0.2)
+    events = replies.follow("acme", turn_id, 0, deaf=deaf, heartbeat_s=0.2)
+    assert (await told(events)).seq == 1  # what is stored at the opening has been read
     assert await anext(events) is None
     await stage.executor.say(turn_id, SCRIPT[:1], heard=False)
     now = due_s - 0.01
@@ -267,12 +277,12 @@ async def test_a_stream_whose_events_go_to_another_replica_looks_into_sql_more_o
     assert await anext(events) is None
     now = due_s
     await replies.poll()
-    assert await anext(events) is not None
+    assert (await told(events)).seq == 2
     # What only SQL had tells that nothing is heard of this turn.
     await stage.executor.say(turn_id, SCRIPT[1:2], heard=False)
     now = due_s + 0.25
     await replies.poll()
-    assert await anext(events) is not None
+    assert (await told(events)).seq == 3
     await events.aclose()
 
 

@@ -14,7 +14,9 @@ from libs.documents.likeness import likeness_of
 from libs.documents.model import Chunk
 from libs.storage.sql import alike, documents
 from libs.storage.sql.tables import chunks
+from services.ingest.api import progress
 from tests.unit.services.ingest.api.conftest import World, assert_problem
+from tests.waiting import until
 
 URL = "/v1/documents"
 
@@ -294,10 +296,22 @@ async def test_progress_streams_until_the_end_and_resumes(world: World) -> None:
     assert_problem(bad, 422, "bad-last-event-id")
 
 
-async def test_progress_of_a_deleted_document_ends(world: World) -> None:
+async def test_progress_of_a_deleted_document_ends(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
     body = await world.upload()
+    looks, news = 0, progress.news
+
+    async def counted(*of: Any) -> Any:
+        nonlocal looks
+        found = await news(*of)
+        looks += 1
+        return found
+
+    monkeypatch.setattr(progress, "news", counted)
     reading = asyncio.create_task(read_events(world, body["id"]))
-    await asyncio.sleep(0.05)  # let the stream open: a deleted document has none
+    # The route's own and the stream's first, as a deleted document has none.
+    await until(lambda: looks >= 2)
     async with world.db.work() as sql:
         await documents.tombstone(sql, "acme", body["id"])
         await documents.purge(sql, "acme", body["id"])

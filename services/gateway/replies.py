@@ -175,17 +175,19 @@ class Replies:
         """What follows on, or nothing after `heartbeat_s`."""
         try:
             async with asyncio.timeout(heartbeat_s):
-                while not (events := waiter.take()):
+                while True:
+                    # It may have ended while the client took what was heard meanwhile.
+                    if waiter.reading is not None and waiter.reading.done():
+                        waiter.reading.result()
+                        waiter.reading = None
+                    if events := waiter.take():
+                        return events
                     if waiter.behind and waiter.reading is None:
                         waiter.reading = asyncio.create_task(self._read(waiter))
                     waiter.wake.clear()
                     await waiter.wake.wait()
-                    if waiter.reading is not None and waiter.reading.done():
-                        waiter.reading.result()
-                        waiter.reading = None
         except TimeoutError:
             return []
-        return events
 
     async def _read(self, waiter: Waiter) -> None:
         """Beside the stream, whose heartbeats must not wait for SQL."""

@@ -69,6 +69,7 @@ class EmbeddingServer:
         return f"http://127.0.0.1:{self.port}/v1"
 
     def __enter__(self) -> Self:
+        self._socket.listen()  # connections wait in the backlog until the server runs
         self._thread.start()
         return self
 

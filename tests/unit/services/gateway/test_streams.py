@@ -286,6 +286,38 @@ async def test_a_stream_whose_events_go_to_another_replica_looks_into_sql_more_o
     await events.aclose()
 
 
+async def test_a_look_into_sql_that_ends_while_the_client_is_busy_is_not_the_last_one(
+    stage: Stage,
+) -> None:
+    now = 0.0
+    db = stage.gateway.db
+    replies, reading, may_read = Replies(db, clock=lambda: now), db.reading, asyncio.Event()
+
+    @asynccontextmanager
+    async def late() -> AsyncIterator[UnitOfWork]:
+        await may_read.wait()
+        async with reading() as sql:
+            yield sql
+
+    turn_id = await stage.ask()
+    with patch.object(db, "reading", late):
+        events = replies.follow("acme", turn_id, 1, heartbeat_s=0.05)
+        assert await anext(events) is None  # SQL is being asked
+        await stage.executor.say(turn_id, SCRIPT[:1], heard=False)
+        async with reading() as sql:
+            [event] = await turns.events_after(sql, "acme", turn_id, 1)
+        await replies.hear(reply_of("acme", event))
+        assert (await told(events)).seq == 2
+        may_read.set()
+        await asyncio.sleep(0.2)  # nobody takes the next one, and SQL answers
+    assert await anext(events) is None
+    await stage.executor.say(turn_id, SCRIPT[1:2], heard=False)
+    now = 60.0
+    await replies.poll()
+    assert (await told(events)).seq == 3
+    await events.aclose()
+
+
 async def test_a_client_that_takes_nothing_is_dropped(stage: Stage) -> None:
     turn_id = await stage.ask()
     events = stage.gateway.replies.follow("acme", turn_id, 0, heartbeat_s=0.01)

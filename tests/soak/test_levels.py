@@ -3,7 +3,7 @@
 import pytest
 
 from tests.soak.levels import Ceiling, Level, Series, Tolerance, level
-from tests.soak.run import SMALL
+from tests.soak.run import SMALL, SMALL_HELD
 
 FEW = Tolerance(0.05, 5)
 
@@ -54,6 +54,6 @@ def test_quarters_are_of_time_so_a_process_that_was_away_counts_as_it_was_before
 
 def test_a_small_run_tells_pools_that_fill_late_from_one_more_with_each_turn() -> None:
     filling = [25.0] * 5 + [31.0] * 10 + [33.0] * 10 + [40.0] * 10 + [41.0] * 15
-    assert not judged(every_second(filling), SMALL.held).grows
+    assert not judged(every_second(filling), SMALL_HELD).grows
     leaking = [40.0 + turn for turn in range(SMALL.turns)]
-    assert judged(every_second(leaking), SMALL.held).grows
+    assert judged(every_second(leaking), SMALL_HELD).grows
